@@ -16,7 +16,7 @@ from manifactor.models.maxcut import Cut, max_cut
 from manifactor.operators.spectrum import Spectrum
 
 # Bytes of products that are formed at a time: they stay in the cache.
-BLOCK_BYTES = 4 * 2**20
+PRODUCT_BYTES = 4 * 2**20
 
 
 @dataclass(frozen=True, repr=False)
@@ -117,7 +117,7 @@ def _candidates(
 
     limit = (eigenvalues + tolerance).max()
     # A matrix product of fewer than 8 rows is slow.
-    length = max(8, BLOCK_BYTES // functions[0].nbytes)
+    length = max(8, PRODUCT_BYTES // functions[0].nbytes)
     # One thread for each block: its matrix products are too small for threads of BLAS.
     with one_blas_thread(), ThreadPoolExecutor(cores()) as pool:
         found = list(pool.map(similar, _blocks(eigenvalues, max_parts, limit, length)))

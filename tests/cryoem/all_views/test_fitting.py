@@ -35,7 +35,7 @@ def coarse():
     in common by chance."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(principal, "MAX_RANK", 8)
-        patch.setattr(placing, "ROUNDS", 1)
+        patch.setattr(placing, "MOST_ROUNDS", 1)
         yield patch
 
 
@@ -86,7 +86,7 @@ def moving_ring(count):
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::manifactor.SampleWarning")
 def test_motions_of_a_symmetric_molecule_are_found_in_few_images(coarse, monkeypatch):
-    monkeypatch.setattr(principal, "ROUNDS", 5)
+    monkeypatch.setattr(principal, "N_ROUNDS", 5)
     images, places = moving_ring(350)  # too few without the symmetry
     found = factor_all_views(replace(images, symmetry="C4"))
     assert [factor.topology for factor in found.fit.factors_] == ["interval", "circle"]

@@ -29,9 +29,9 @@ N = 140
 def small(monkeypatch):
     """Images of so few blobs have several pieces, shares and blocks."""
     numbers = {
-        "regression": {"BLOCK": 16, "SHARE": 32, "PIECE": 64},
-        "placing": {"ROUNDS": 1},
-        "principal": {"MAX_RANK": 3, "ROUNDS": 1},
+        "regression": {"BLOCK": 16, "THREAD_IMAGES": 32, "PIECE": 64},
+        "placing": {"MOST_ROUNDS": 1},
+        "principal": {"MAX_RANK": 3, "N_ROUNDS": 1},
     }
     for module, values in numbers.items():
         for name, value in values.items():

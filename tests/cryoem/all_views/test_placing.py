@@ -253,7 +253,7 @@ def drifting(places, rotations):
 
 @pytest.mark.slow
 def test_places_that_drift_with_the_view_are_found_out(monkeypatch):
-    monkeypatch.setattr(placing, "ROUNDS", 0)
+    monkeypatch.setattr(placing, "MOST_ROUNDS", 0)
     rotations, known = side_views(660), np.arange(600)
     images, places = moving(660, rotations=rotations)
     right, wrong = (

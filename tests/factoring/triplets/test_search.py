@@ -103,7 +103,7 @@ def test_functions_that_occur_with_excluded_ones_only_are_left_out_too():
 
 def test_the_size_of_a_block_of_products_does_not_matter(rectangle_spectrum, monkeypatch):
     one = find_triplets(rectangle_spectrum, tolerance=2.0, threshold=0.7)
-    monkeypatch.setattr(search, "BLOCK_BYTES", 1)
+    monkeypatch.setattr(search, "PRODUCT_BYTES", 1)
     other = find_triplets(rectangle_spectrum, tolerance=2.0, threshold=0.7)
     np.testing.assert_array_equal(one.parts, other.parts)
     np.testing.assert_allclose(one.similarity, other.similarity, rtol=1e-5)

@@ -20,7 +20,7 @@ from manifactor.cryoem.all_views.model import UNKNOWN, MotionModel, motion_recor
 from manifactor.cryoem.all_views.motions import Motions
 from manifactor.cryoem.all_views.placing import PlacedParticles, even_places, place_particles
 from manifactor.cryoem.all_views.principal import (
-    MOST_COMPARED,
+    IMAGES_COMPARED,
     PrincipalVolumes,
     least_agreement,
     principal_volumes,
@@ -153,8 +153,10 @@ def _too_weak(principal: PrincipalVolumes, n_images: int) -> str:
     # Signal over noise of a volume grows with the number of images.
     more = needed / (1 - needed) / (highest / (1 - highest))
     wanted = float(f"{n_images * max(more, 1.5):.2g}")
-    if wanted > MOST_COMPARED:
-        return f"{said} If that is a motion, it is too weak: {MOST_COMPARED:,} images are compared."
+    if wanted > IMAGES_COMPARED:
+        return (
+            f"{said} If that is a motion, it is too weak: {IMAGES_COMPARED:,} images are compared."
+        )
     return f"{said} If that is a motion, about {wanted:,.0f} images would do."
 
 

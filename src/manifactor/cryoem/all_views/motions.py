@@ -198,21 +198,18 @@ class Motions(PickledFields):
             for topology, along in zip(self.topologies, self.grid.T, strict=True)
         ]
         places, deviations = (np.column_stack(each) for each in zip(*moments, strict=True))
-        mean = weights @ described._grid_features
         # The largest array of all; sums over images need no more digits.
-        products = np.empty((*mean.shape, mean.shape[1]), np.float32)
-        first, second = described._pairs
-        products[:, first, second] = products[:, second, first] = weights @ described._grid_products
+        mean, products = described._moments(weights, np.float32)
         # Places that are known to about a step of the grid are found on a finer one around them.
         narrow = np.flatnonzero(np.all(deviations <= 1.5 * self._step, axis=1))
-        found = places, deviations, mean, products
+        known = places, deviations, mean, products
         if len(narrow):
             fine = self._fine_posterior(
                 terms[narrow], places[narrow], deviations[narrow], described
             )
-            for coarse, better in zip(found, fine, strict=True):
+            for coarse, better in zip(known, fine, strict=True):
                 coarse[narrow] = better
-        return *found, self._cells(weights)
+        return *known, self._cells(weights)
 
     def expected(self, terms: GaussianLikelihood) -> Arrays:
         """Return the log-likelihood of particles at even places, and what these places are.
@@ -220,11 +217,16 @@ class Motions(PickledFields):
         The latter as mean and mean products of their features, on the grid alone.
         """
         scores = terms.scores(self._grid_features)
-        weights, (first, second) = _probabilities(scores), self._pairs
+        moments = self._moments(_probabilities(scores), float)
+        return logsumexp(scores, axis=1) - np.log(len(self.grid)), *moments
+
+    def _moments(self, weights: np.ndarray, dtype: type) -> Arrays:
+        """Return mean and mean products of the features, with weights of the grid."""
         mean = weights @ self._grid_features
-        products = np.empty((*mean.shape, mean.shape[1]))
-        products[:, first, second] = products[:, second, first] = weights @ self._grid_products
-        return logsumexp(scores, axis=1) - np.log(len(self.grid)), mean, products
+        i, j = np.triu_indices(mean.shape[1])
+        products = np.empty((*mean.shape, mean.shape[1]), dtype)
+        products[:, i, j] = products[:, j, i] = weights @ self._grid_products
+        return mean, products
 
     def _cells(self, weights: np.ndarray) -> np.ndarray:
         """Return sums of weights of the grid in each cell along each motion."""
@@ -247,14 +249,14 @@ class Motions(PickledFields):
         width = np.maximum(2.5 * deviations, self._step)
         offsets = _mesh(n_motions, np.linspace(-1, 1, count))
         points = places[:, None] + width[:, None] * offsets
-        n_points, flat = len(offsets), points.reshape(-1, n_motions)
-        ours = self.features(flat).reshape(n_images, n_points, -1)
+        flat, shape = points.reshape(-1, n_motions), (n_images, len(offsets), -1)
+        ours = self.features(flat).reshape(shape)
         score = (ours @ terms.linear[..., None])[..., 0]
         score -= ((ours @ terms.precision) * ours).sum(axis=2) / 2
         beyond = (points < 0) | (points > 1)
         score[np.any(beyond & ~self.are_circles, axis=2)] = -np.inf
         weights = _probabilities(score)
-        theirs = described.features(flat).reshape(n_images, n_points, -1)
+        theirs = described.features(flat).reshape(shape)
         weighted = weights[..., None] * theirs
         # Around a circle points go on beyond 0 and 1: means are those of a line.
         mean = np.einsum("np,npm->nm", weights, points)
@@ -282,17 +284,13 @@ class Motions(PickledFields):
         return 1 / self._count
 
     @cached_property
-    def _pairs(self) -> tuple[np.ndarray, np.ndarray]:
-        return np.triu_indices(self._grid_features.shape[1])
-
-    @cached_property
     def _grid_features(self) -> np.ndarray:
         return self.features(self.grid)
 
     @cached_property
     def _grid_products(self) -> np.ndarray:
-        first, second = self._pairs
-        return self._grid_features[:, first] * self._grid_features[:, second]
+        i, j = np.triu_indices(self._grid_features.shape[1])
+        return self._grid_features[:, i] * self._grid_features[:, j]
 
 
 def _plus(term: Term, step: Term, times: int = 1) -> Term:

@@ -37,13 +37,9 @@ from manifactor.cryoem.all_views.transforms import (
 from manifactor.cryoem.directions import half_sphere_cells
 from manifactor.samples.likelihood import GaussianLikelihood
 
-# Rounds of expectation maximisation, at most, and the mean square by which features of places
-# change in the last one. One turn at signal to noise .02 was placed with correlations of .88 and
-# .90 in two and three rounds; seven placed two stretches no better.
-ROUNDS, SETTLED = 3, 0.01
-# Errors of poses count if their variance is above this share of that with which a single image
-# tells them. Of exact poses it is .1, as rounds end early; of poses 3 degrees off 14.
-OFF = 0.25
+# Rounds of expectation maximisation, at most. One turn at signal to noise .02 was placed with
+# correlations of .88 and .90 in two and three rounds; seven placed two stretches no better.
+MOST_ROUNDS = 3
 
 
 @dataclass(frozen=True)
@@ -99,10 +95,11 @@ def place_particles(
         images, at = transforms[rows[known]].with_mates(), np.repeat(places[known], n_mates, axis=0)
         learned = learn_known(images, motions, at, workers)
         images = transforms[drawn(sides)]
-        for turn in range(ROUNDS):
+        for turn in range(MOST_ROUNDS):
             before, learned = learned, _learned_again(images, learned, workers)
-            report((turn + 1) / (ROUNDS + 2))
-            if turn and _change(before, learned) < SETTLED:
+            report((turn + 1) / (MOST_ROUNDS + 2))
+            # Settled, if so little of the features of places has changed.
+            if turn and _change(before, learned) < 0.01:
                 break
         images, features = learned.transforms[::n_mates], learned.features[::n_mates]
         left = unexplained(learned)
@@ -119,13 +116,13 @@ def place_particles(
         found, deviations = np.empty((2, len(transforms), len(motions.topologies)))
         for side in (0, 1):
             own = sides == side
-            start = (ROUNDS + 1 + side / 2) / (ROUNDS + 2)
+            start = (MOST_ROUNDS + 1 + side / 2) / (MOST_ROUNDS + 2)
             mapped = partial(
                 stages.pieces,
                 f"{name} {side + 1}",
                 key,
                 workers=workers,
-                report=partial(_reported, report, start, 0.5 / (ROUNDS + 2)),
+                report=partial(_reported, report, start, 0.5 / (MOST_ROUNDS + 2)),
             )
             images = replace(transforms[own], noise=noise)
             found[own], deviations[own] = map_likelihoods(
@@ -345,7 +342,8 @@ def _errors_of_poses(linear: np.ndarray, precision: np.ndarray) -> np.ndarray:
     for _ in range(50):
         squares = np.diag(likelihood.spread(np.diag(variance)))
         variance = np.repeat(squares.reshape(2, 3).mean(axis=1), 3)
-    if (variance * shown).max() < OFF:
+    # Of exact poses this is .1, as rounds end early; of poses 3 degrees off 14.
+    if (variance * shown).max() < 0.25:
         return np.zeros(2)
     # Volumes change by a phase of one per cycle, and by a turn of one per step of the grid.
     return np.sqrt(variance[[3, 0]]) / [PADDING, 2 * np.pi]

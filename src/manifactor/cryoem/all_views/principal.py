@@ -29,12 +29,9 @@ from manifactor.samples.likelihood import GaussianLikelihood
 # Volumes that are looked for at first: a circle shows in two or four, an interval in one to three.
 MAX_RANK = 10
 # Rounds of expectation maximisation from random coordinates.
-ROUNDS = 7
-# Below this correlation of the best volumes of two half sets, more rounds find further ones: of
-# 8,000 images at a signal to noise of .02, the third and fourth rose from .17, .12 to .27, .23.
-CONVERGED = 0.8
+N_ROUNDS = 7
 # Images in two half sets whose volumes are compared, at most.
-MOST_COMPARED = 40_000
+IMAGES_COMPARED = 40_000
 
 
 def least_agreement(chance: float) -> float:
@@ -122,11 +119,13 @@ def _searched(
     found = list(workers.map(_from_random, jobs))
     report(0.4)
     agreement, chance, mixing = _compared(found, transforms)
-    if agreement[0] < CONVERGED:
+    # If the best volumes agree so little, more rounds find further ones: of 8,000 images at a
+    # signal to noise of .02, the third and fourth rose from .17, .12 to .27, .23.
+    if agreement[0] < 0.8:
         # Of weak motions, more images tell.
-        more = MOST_COMPARED // (2 * len(transforms.mates))
+        more = IMAGES_COMPARED // (2 * len(transforms.mates))
         halves = [transforms[np.sort(side[:more])].with_mates() for side in sides]
-        again = [(volumes, half, ROUNDS) for volumes, half in zip(found, halves, strict=True)]
+        again = [(volumes, half, N_ROUNDS) for volumes, half in zip(found, halves, strict=True)]
         found = list(workers.map(_maximised, again))
         agreement, chance, mixing = _compared(found, transforms)
     report(0.6)
@@ -188,7 +187,7 @@ def _from_random(transforms: Transforms, coordinates: np.ndarray) -> np.ndarray:
     """Return volumes after some rounds, starting from random coordinates."""
     start = FeatureMoments.known(np.column_stack([np.ones(len(transforms)), coordinates]))
     with one_blas_thread():
-        return _maximised(volumes_from(transforms, start), transforms, ROUNDS)
+        return _maximised(volumes_from(transforms, start), transforms, N_ROUNDS)
 
 
 def _maximised(

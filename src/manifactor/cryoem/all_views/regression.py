@@ -27,7 +27,7 @@ from manifactor.samples.likelihood import GaussianLikelihood
 BLOCK = 256
 # Images whose normal equations a thread sums, of some 25 MB. Adding the sums of 512 takes a
 # twentieth of the time that it takes to compute them.
-SHARE = 512
+THREAD_IMAGES = 512
 # Images of a piece of work: a second or more for one core, in which 9 MB of images and some 10 MB
 # of volumes go to a worker. Eight threads share it at most. On a GPU its equations are summed at
 # once, in some 2 GB there.
@@ -196,7 +196,7 @@ def _piece_sums(
     def summed(share: slice) -> Arrays:
         return _share_sums(transforms[share], features[share], columns)
 
-    size = SHARE if transforms.device == "cpu" else PIECE
+    size = THREAD_IMAGES if transforms.device == "cpu" else PIECE
     with one_blas_thread():
         return reduce(_added, over_cores(summed, list(gen_batches(len(transforms), size))))
 

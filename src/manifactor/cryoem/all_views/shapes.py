@@ -25,15 +25,6 @@ from manifactor.samples.likelihood import Density, GaussianLikelihood
 
 # Particles whose coordinates are compared, half of them held out.
 COMPARED = 8000
-# Share of what a density without shape tells that a proposal must tell if nothing spreads about it:
-# poses 3 degrees off leave .95 to .96.
-ENOUGH = 0.94
-# Particles for each function of places; an error of the share, and a part of it that the spread
-# tells, below which no more is proposed: what spreads may be another motion.
-PER_FUNCTION, SURE = 25, 0.005
-# Rounds of expectation maximisation: after four, places on a circle at a signal to noise of .02
-# were as good as after eight. `INNER_ROUNDS` of the spread, which starts small, follow in each.
-ROUNDS, INNER_ROUNDS, FIRST_SPREAD = 4, 5, 0.01
 
 
 @dataclass(frozen=True)
@@ -52,14 +43,15 @@ class Shape:
     ) -> "Shape":
         """Learn from particles, starting with the places of some, (n_rows, n_motions)."""
         known = FeatureMoments.known(motions.features(places))
-        spread = FIRST_SPREAD * np.eye(seen.linear.shape[1])
+        spread = 0.01 * np.eye(seen.linear.shape[1])
         shape = cls(motions, _solved(seen[rows], known.mean, known.products), spread)
-        for _ in range(ROUNDS):
+        # Eight rounds were no better for places on a circle at a signal to noise of .02.
+        for _ in range(4):
             apart = seen.of_centres(spread)[0]
             _, mean, products = motions.expected(apart.of_combinations(shape.coefficients))
             coefficients = _solved(apart, mean, products)
             rest = seen.about(mean @ coefficients)
-            for _ in range(INNER_ROUNDS):
+            for _ in range(5):
                 spread = rest.spread(spread)
             shape = cls(motions, coefficients, spread)
         return shape
@@ -132,7 +124,7 @@ class Judge:
 
 def finest(topologies: tuple[str, ...], n_particles: int) -> Motions:
     """Return motions with as many functions as so many particles tell."""
-    motions, most = Motions(topologies), n_particles / PER_FUNCTION
+    motions, most = Motions(topologies), n_particles / 25
     while (more := motions.grown()) != motions and more.features(
         np.zeros((1, len(topologies)))
     ).shape[1] <= most:
@@ -161,12 +153,13 @@ def shown_motions(
     for topologies, places in _proposals(fit, samples[rows] * scale):
         motions = finest(topologies, len(seen))
         share, error, alone = judge.share(motions, places)
-        # The first of those that tell as much is the simplest.
-        if alone > ENOUGH and share > most + 2 * error:
+        # The first of those that tell as much is the simplest. If nothing spreads about a shape,
+        # poses 3 degrees off leave .95 to .96 of what a density tells.
+        if alone > 0.94 and share > most + 2 * error:
             right.append((motions, places))
             most, spread = share, share - alone
-        # Of few particles, a density without shape tells little.
-        if most > 1 - 3 * error and max(error, spread) < SURE:
+        # Of few particles, a density without shape tells little. What spreads may be a motion.
+        if most > 1 - 3 * error and max(error, spread) < 0.005:
             break
     for motions, places in reversed(right):
         yield Shape.learned(seen[rows], motions, np.arange(len(rows)), places)

@@ -17,7 +17,7 @@ from manifactor.operators.geometry import Geometry
 from manifactor.statistics import inverse_root
 
 # Columns of smoothed samples up to which fields are polynomials in them; with more, in functions.
-MOST_COLUMNS = 4
+POLYNOMIAL_COLUMNS = 4
 # Functions that fields are polynomials in where the columns are too many.
 FIELD_FUNCTIONS = 4
 # Combinations of fields whose matrix elements are smaller than this share, squared, of the largest
@@ -50,7 +50,7 @@ def killing_tensors(geometry: Geometry, dimension: int) -> Fields:
     """
     axes, columns = _frame(geometry)
     p = columns.shape[1]
-    n_low = 18 if p < MOST_COLUMNS else 30
+    n_low = 18 if p < POLYNOMIAL_COLUMNS else 30
     if dimension > 2:
         n_low = SOLID_FUNCTIONS
     eigenvalues = geometry.eigenvalues[:n_low]
@@ -159,7 +159,7 @@ def _frame(geometry: Geometry) -> tuple[np.ndarray, np.ndarray]:
     shape with a boundary has coordinates that are long series of eigenfunctions.
     """
     gradients = geometry.gradients
-    if gradients.shape[1] <= MOST_COLUMNS:
+    if gradients.shape[1] <= POLYNOMIAL_COLUMNS:
         columns = geometry.coordinates[geometry.rows]
         return gradients, columns / np.sqrt((columns**2).mean(axis=0).max())
     lowest = gradients[:, :, :FIELD_FUNCTIONS]

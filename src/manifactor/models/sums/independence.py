@@ -17,14 +17,12 @@ from manifactor.statistics import random_rows
 MOST_DIRECTIONS = 40
 # Main directions that are searched for independent parts: their fourth cumulants number a twelfth
 # of the fourth power of this, and every one of them has its noise.
-MOST_COMPONENTS = 12
+SEARCHED_DIRECTIONS = 12
 # Largest cumulant between components of different parts, its noise taken off. It is .25 and more
 # between two directions of a ball or sphere of up to three dimensions, .33 of a disk, .5 of a
 # circle; .05 and less between independent ones at 3,000 samples. A rectangle whose corner is cut
 # off has .13.
 MAX_CUMULANT = 0.15
-# Deviation along a principal axis, of the first, below which it is rounding.
-ROUNDING = 1e-6
 
 
 @dataclass(frozen=True)
@@ -97,7 +95,7 @@ class IndependentPart:
 def principal_coordinates(samples: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return samples, (n, q) of mean 0, along principal axes, (n, r), and the axes, (r, q)."""
     _, strength, axes = np.linalg.svd(samples, full_matrices=False)
-    axes = axes[strength > ROUNDING * strength[0]]
+    axes = axes[strength > 1e-6 * strength[0]]
     return samples @ axes.T, axes
 
 
@@ -110,7 +108,7 @@ def independent_parts(samples: np.ndarray) -> list[IndependentPart]:
     Whitening makes all scales equal, so that a weak factor shows as well as a strong one, and the
     cumulants ask for no neighbours, so that density, gaps and wells do not matter.
     """
-    q = min(MOST_COMPONENTS, samples.shape[1])
+    q = min(SEARCHED_DIRECTIONS, samples.shape[1])
     deviation = samples[:, :q].std(axis=0)
     white = samples[:, :q] / deviation
     rotation, gaussian = _with_principal_axes(white, deviation, _diagonalizer(white))

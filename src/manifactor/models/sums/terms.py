@@ -381,7 +381,7 @@ def _first_factors(samples: np.ndarray, fitter: Fitter) -> list[Fitted]:
     three directions would be parts of their own, unless the samples have more directions than were
     looked at.
     """
-    all_seen = samples.shape[1] <= independence.MOST_COMPONENTS
+    all_seen = samples.shape[1] <= independence.SEARCHED_DIRECTIONS
     factors = []
     for part in _parts(samples)[: fitter.max_factors]:
         flat = all_seen and len(independence.principal_coordinates(part)[1]) <= 3
