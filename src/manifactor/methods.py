@@ -64,7 +64,6 @@ from manifactor.models.sums.terms import agreement, find_sum
 from manifactor.models.triplets import group_functions
 from manifactor.operators import geometry
 from manifactor.operators.geometry import beside_constant
-from manifactor.operators.neighbors import chosen
 from manifactor.operators.operator import Operator
 from manifactor.statistics import NOT_MEASURED, Measurement, leaves_noise, random_rows
 
@@ -227,8 +226,7 @@ def _dimensions(peeling: Peeling, diffusion: Operator) -> Dimensions:
     if missing and diffusion.points is not None and look.blocks:
         # On the paper's rectangle, whose noise of .05 counts as a third dimension, this saves
         # computing 400 functions: 5 s instead of 40 at 10,000 samples.
-        samples = chosen(diffusion.points, diffusion.graph.distinct)
-        missing = not leaves_noise(_places(look), samples)
+        missing = not leaves_noise(_places(look), np.asarray(diffusion.distinct_points))
     return Dimensions(of_data, found, missing)
 
 
@@ -382,11 +380,8 @@ def density_of(diffusion: Operator) -> Evenness:
     """Return how even the samples are; nan where only distances are known."""
     if diffusion.points is None:
         return Evenness(NOT_MEASURED, NOT_MEASURED)
-    samples = chosen(diffusion.points, diffusion.graph.distinct)
-    metric = diffusion.metric
-    if metric is not None:
-        metric = metric.chosen(diffusion.graph.distinct)
-    return evenness(np.asarray(samples), diffusion.dimension, metric)
+    samples = np.asarray(diffusion.distinct_points)
+    return evenness(samples, diffusion.dimension, diffusion.distinct_metric)
 
 
 def is_uneven(density: Evenness) -> bool:

@@ -32,7 +32,7 @@ from manifactor.operators.forecast import forecast
 from manifactor.operators.kernel import COINCIDENT, Affinity, kernel_rows
 from manifactor.operators.laplacian import LEAST_COMPANY, SOLVERS, Part, laplacian_spectrum
 from manifactor.operators.metric import LocalMetric
-from manifactor.operators.neighbors import N_NEIGHBORS, SEARCHES, NeighborGraph
+from manifactor.operators.neighbors import N_NEIGHBORS, SEARCHES, NeighborGraph, chosen
 from manifactor.operators.spectrum import Spectrum
 from manifactor.samples.preparation import PREPARATIONS, Preparation
 from manifactor.samples.transformation import TRANSFORMATIONS, Transformation
@@ -275,6 +275,16 @@ class Operator:
         return None if sp.issparse(self.samples) else self.samples
 
     @property
+    def distinct_points(self) -> np.ndarray | None:
+        """Distinct samples as points, (n_distinct, n_features); None for distances."""
+        return None if self.points is None else chosen(self.points, self.graph.distinct)
+
+    @property
+    def distinct_metric(self) -> LocalMetric | None:
+        """The metric at the distinct samples."""
+        return None if self.metric is None else self.metric.chosen(self.graph.distinct)
+
+    @property
     def dimension(self) -> float:
         """Intrinsic dimension of the data, as measured: not a whole number."""
         return self.affinity.bandwidth.dimension
@@ -330,8 +340,7 @@ class Operator:
         nearest = np.full(X_prepared.shape[0], -1)
         if isinstance(affinity.kernel, np.ndarray):
             # A full kernel knows no outliers.
-            known = self.samples[graph.distinct]
-            squared = pairwise_distances(X_prepared, known, metric="sqeuclidean")
+            squared = pairwise_distances(X_prepared, self.distinct_points, metric="sqeuclidean")
             weights = np.exp(squared / -affinity.bandwidth.value) * affinity.pull
         else:
             distances = graph.distances_to(X_prepared)

@@ -15,7 +15,6 @@ from scipy.spatial import KDTree
 from manifactor._support.threads import row_slices
 from manifactor.factors.factor import Factor, Reading
 from manifactor.models.moves.integration import Integrated, Step
-from manifactor.operators.neighbors import chosen
 from manifactor.operators.operator import Operator
 from manifactor.statistics import random_rows
 
@@ -44,7 +43,7 @@ def unmixed(
     shifts = _shifts(factors, [factor.embedding for factor in factors])
     shifts = _shifts(factors, [_places(*pair) for pair in zip(factors, shifts, strict=True)])
     rows, inverse = diffusion.graph.distinct, diffusion.graph.inverse
-    weights = sp.csr_array(diffusion.steps_from(chosen(diffusion.samples, rows))[0])
+    weights = sp.csr_array(diffusion.steps_from(diffusion.distinct_points)[0])
     out = []
     for factor, shift in zip(factors, shifts, strict=True):
         if shift is not None:

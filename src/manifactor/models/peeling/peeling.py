@@ -59,12 +59,7 @@ def take_looks(diffusion: Operator, *, rng: np.random.Generator) -> list[Look]:
     whole = Part(everything, diffusion.affinity, diffusion.distinct)
     halves = diffusion.parts or _halves(diffusion, count, rng)
     parts = [whole, *halves]
-    samples = diffusion.points
-    if samples is not None:
-        samples = chosen(samples, diffusion.graph.distinct)
-    metric = diffusion.metric
-    if metric is not None:
-        metric = metric.chosen(diffusion.graph.distinct)
+    samples, metric = diffusion.distinct_points, diffusion.distinct_metric
 
     def look(part: Part, rng: np.random.Generator) -> Look:
         some = None if samples is None else chosen(samples, part.rows)

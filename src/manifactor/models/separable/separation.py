@@ -32,7 +32,6 @@ from manifactor.models.separable import symmetry
 from manifactor.models.separable.commuting import commutator_of, killing_tensors
 from manifactor.models.separable.turns import Turn, find_turn
 from manifactor.operators.geometry import Geometry, beside_constant, measure_geometry
-from manifactor.operators.neighbors import chosen
 from manifactor.operators.operator import DiffusionSettings, Operator
 from manifactor.operators.pipeline import diffuse
 from manifactor.operators.spectrum import Spectrum
@@ -114,7 +113,12 @@ def find_separation(
         raise NothingFoundError(
             f"two coordinates separate; {n_asked} were asked for. Leave `n_factors` at its default."
         )
-    known = evidence({"unique": 1, **_of_web(web, whole, halves, symmetries, _distinct(diffusion))})
+    known = evidence(
+        {
+            "unique": 1,
+            **_of_web(web, whole, halves, symmetries, np.asarray(diffusion.distinct_points)),
+        }
+    )
     if known.failed:
         return Factorization((), known, diffusion)
     return _best_factors(whole, web, known, diffusion)
@@ -237,7 +241,7 @@ def _geometries(diffusion: Operator, rng: np.random.Generator) -> list[Geometry]
     Halves of the kernel on all samples would be noisier by ten times, not by two. Four of them, of
     two ways to halve the samples, make the noise of mu less noisy itself.
     """
-    points = _distinct(diffusion)
+    points = np.asarray(diffusion.distinct_points)
     count = min(FUNCTIONS_OF_HALF, len(points) // 4)
     settings = DiffusionSettings(
         preparation="none",
@@ -252,17 +256,11 @@ def _geometries(diffusion: Operator, rng: np.random.Generator) -> list[Geometry]
     parts = [diffuse(points[half], settings, choices=chosen, rng=rng) for half in halves]
 
     def measured(part: Operator, rng: np.random.Generator) -> Geometry:
-        samples = _distinct(part)
+        samples = np.asarray(part.distinct_points)
         return measure_geometry(part.distinct, part.affinity, samples, n_rows=N_ROWS, rng=rng)
 
     parts = [diffusion.settled(), *parts]
     return map_threads(measured, parts, rng.spawn(len(parts)))
-
-
-def _distinct(diffusion: Operator) -> np.ndarray:
-    """The distinct samples in the graph."""
-    assert diffusion.points is not None
-    return np.asarray(chosen(diffusion.points, diffusion.graph.distinct))
 
 
 def find_web(
@@ -546,7 +544,7 @@ def _flat_weights(web: Web, geometry: Geometry, diffusion: Operator) -> np.ndarr
 
 def _at_samples(values: np.ndarray, geometry: Geometry, diffusion: Operator) -> np.ndarray:
     """Values at rows as values at all samples: those of the nearest row."""
-    points = _distinct(diffusion)
+    points = np.asarray(diffusion.distinct_points)
     nearest = KDTree(points[geometry.rows]).query(points)[1]
     return values[nearest][diffusion.graph.inverse]
 
