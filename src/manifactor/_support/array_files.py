@@ -139,7 +139,7 @@ class ArrayArchive:
         try:
             for header in headers:
                 require_plausible(self.path, header.shape, stored, itemsize=header.dtype.itemsize)
-            sizes = [prod(each.shape) * max(itemsize, each.dtype.itemsize) for each in headers]
+            sizes = (prod(npy.shape) * max(itemsize, npy.dtype.itemsize) for npy in headers)
             require_memory(self.path, sum(sizes))
         except ValueError as error:
             raise ArrayFileError(str(error)) from error

@@ -40,17 +40,16 @@ def left_in_groups(root: Path) -> Iterator[float]:
     groups = root / "proc/self/cgroup"
     lines = groups.read_text().splitlines() if groups.is_file() else []
     for line in lines:
-        _, controllers, own = line.split(":", 2)
+        _, controllers, name = line.split(":", 2)
         if controllers and "memory" not in controllers.split(","):
             continue
         folder, limit, use, cache = CGROUP_1 if controllers else CGROUP_2
         top = root / folder
-        group = top / own.lstrip("/")
         # A container may not show the groups above its own, nor its own name.
-        for each in (group, *group.parents):
-            if (each / limit).is_file() and (each / use).is_file():
-                yield _left(each, limit, use, cache)
-            if each == top:
+        for group in (top / name.lstrip("/") / "any").parents:
+            if (group / limit).is_file() and (group / use).is_file():
+                yield _left(group, limit, use, cache)
+            if group == top:
                 break
 
 

@@ -39,8 +39,8 @@ def misfit(value: Any, hint: Any, name: str = "") -> str:
     if not _is_a(value, dict if is_typeddict(hint) else outer or hint):
         return f"{name} has another type"
     parts = _parts(value, hint)
-    found = (misfit(item, kind, f"{name}.{key}".lstrip(".")) for key, item, kind in parts)
-    return next(filter(None, found), "")
+    inside = (misfit(item, kind, f"{name}.{key}".lstrip(".")) for key, item, kind in parts)
+    return next(filter(None, inside), "")
 
 
 def _is_a(value: Any, kind: Any) -> bool:

@@ -24,10 +24,10 @@ PARAMETER = re.compile(r"`(\w+)(?:=([^`]+))?`")
 def in_options(text: str, options: Mapping[str, str]) -> str:
     """Return a message that names options where they set a parameter."""
 
-    def named(found: Match[str]) -> str:
-        parameter, value = found.groups()
+    def named(match: Match[str]) -> str:
+        parameter, value = match.groups()
         if parameter not in options:
-            return found[0]
+            return match[0]
         typed = "" if value is None else value.strip("'\"")
         return f"{options[parameter]} {typed}".rstrip()
 
@@ -45,15 +45,13 @@ def show(text: str, *, alone: bool = False) -> None:
         return
     code = sys.stdout.encoding or "utf-8"
     text = printable(text, but="\n")
-    known = text.encode(code, errors="backslashreplace").decode(code)
+    text = text.encode(code, errors="backslashreplace").decode(code)
     if sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb":
-        known = VERDICT.sub(
-            lambda at: f"{at[1]}\033[1{COLOURS.get(at[3], '')}m{at[2]}\033[m", known
-        )
+        text = VERDICT.sub(lambda at: f"{at[1]}\033[1{COLOURS.get(at[3], '')}m{at[2]}\033[m", text)
     try:
         # Flushed at once: `explore` runs for long after it prints, and a program that reads its
         # output through a pipe waits for the line.
-        print(known, flush=True)
+        print(text, flush=True)
     except OSError as problem:
         silence()
         if alone:

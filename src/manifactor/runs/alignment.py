@@ -88,7 +88,7 @@ class Alignment:
             As the same method of the first fit returns them; nan on private factors.
         """
         given, theirs = np.asarray(coordinates, dtype=float), self.places[1]
-        ends = np.cumsum([each.features.shape[1] for each in theirs])
+        ends = np.cumsum([place.features.shape[1] for place in theirs])
         if given.ndim != 2 or given.shape[1] not in (len(ends), ends[-1]):
             raise ValueError(
                 f"`coordinates` must have {len(ends)} columns, as `coordinates` of the second fit, "
@@ -96,22 +96,22 @@ class Alignment:
             )
         plain = given.shape[1] == len(ends)
         parts = given.T if plain else np.split(given, ends[:-1], axis=1)
-        known = [each.topology for each in theirs]
-        found = self.mapped(list(map(Place if plain else Place.from_features, parts, known)))
+        make = Place if plain else Place.from_features
+        mapped = self.mapped(list(map(make, parts, [place.topology for place in theirs])))
         if not plain:
-            return np.hstack([each.features for each in found])
-        numbers = [each.coordinate for each in found]
+            return np.hstack([place.features for place in mapped])
+        numbers = [place.coordinate for place in mapped]
         return np.column_stack([k if k.ndim == 1 else np.full(len(k), np.nan) for k in numbers])
 
     def mapped(self, places: Places) -> list[Place]:
         """Return places on the first fit's factors, given those on the second's."""
-        found = [np.full((len(places[0]), k.features.shape[1]), np.nan) for k in self.places[0]]
+        mine = self.places[0]
+        mapped = [np.full((len(places[0]), k.features.shape[1]), np.nan) for k in mine]
         for (i, j, _), lead in zip(self.pairs, self.maps, strict=True):
             features = places[j].features
-            known = np.isfinite(features).all(axis=1)
-            found[i][known] = lead(features[known]) if known.any() else np.nan
-        kinds = [each.topology for each in self.places[0]]
-        return list(map(Place.from_features, found, kinds))
+            placed = np.isfinite(features).all(axis=1)
+            mapped[i][placed] = lead(features[placed]) if placed.any() else np.nan
+        return list(map(Place.from_features, mapped, [place.topology for place in mine]))
 
 
 def align(fit: ManifoldFactorizer, other: ManifoldFactorizer, X=None) -> Alignment:
@@ -145,16 +145,16 @@ def align(fit: ManifoldFactorizer, other: ManifoldFactorizer, X=None) -> Alignme
     check_is_fitted(fit)
     check_is_fitted(other)
     mine, theirs, points = fitted_places(fit), fitted_places(other), other.diffusion_.points
-    sizes, drawn = [len(mine[0]), len(theirs[0])], [fit.rows_, other.rows_]
     nameless = copy(fit)
     nameless.__dict__.pop("feature_names_in_", None)  # the samples that `other` keeps have no names
     keys = None
     if X is not None:
         if len(X) < FEWEST_COMPARED:
             raise ValueError(f"`X` must have {FEWEST_COMPARED} samples or more; got {len(X)}.")
-        theirs = theirs if len(X) == sizes[1] else all_places(other, X)
-    elif sizes[0] == sizes[1] or any(own is not None for own in drawn):
-        keys = [np.arange(n) if own is None else own for own, n in zip(drawn, sizes, strict=True)]
+        theirs = theirs if len(X) == len(theirs[0]) else all_places(other, X)
+    elif len(mine[0]) == len(theirs[0]) or fit.rows_ is not None or other.rows_ is not None:
+        sizes = ((fit.rows_, len(mine[0])), (other.rows_, len(theirs[0])))
+        keys = [np.arange(n) if rows is None else rows for rows, n in sizes]
 
     def locate(some: np.ndarray) -> Places:
         if X is not None:
@@ -162,8 +162,8 @@ def align(fit: ManifoldFactorizer, other: ManifoldFactorizer, X=None) -> Alignme
         assert points is not None
         return all_places(nameless, other.diffusion_.unprepared(points[some]))
 
-    known = points is not None and fit.diffusion_.points is not None
-    possible = X is not None or (known and fit.n_features_in_ == other.n_features_in_)
+    alike = fit.n_features_in_ == other.n_features_in_
+    possible = X is not None or (alike and points is not None and fit.diffusion_.points is not None)
     return _aligned((mine, theirs), keys, locate if possible else None)
 
 
@@ -197,10 +197,11 @@ def align_runs(first: Run, second: Run) -> Alignment:
 
 def _names(run: Run) -> np.ndarray:
     """Return what tells the particles of a run from others, (n,)."""
-    found = run.particles
-    if found.stack is None or found.slice is None:
-        return found.rows if found.uid is None else found.uid
-    return np.array([f"{k}@{stack}" for k, stack in zip(found.slice, found.stack, strict=True)])
+    particles = run.particles
+    if particles.stack is None or particles.slice is None:
+        return particles.rows if particles.uid is None else particles.uid
+    places = zip(particles.slice, particles.stack, strict=True)
+    return np.array([f"{k}@{stack}" for k, stack in places])
 
 
 def _aligned(
@@ -209,48 +210,48 @@ def _aligned(
     locate: Callable[[np.ndarray], Places] | None,
 ) -> Alignment:
     """Return what samples with the same key share or, where that is nothing, located ones."""
-    common, found = np.intersect1d(*(keys or ([], [])), return_indices=True)[1:], None
+    common, alignment = np.intersect1d(*(keys or ([], [])), return_indices=True)[1:], None
     count = len(common[0])
     if count >= FEWEST_COMPARED:
         some = random_rows(count, MOST_COMPARED)
         why = Choice("rows", f"{count} samples in common were compared")
-        found = _compared(*places, common[0][some], common[1][some], why)
-    if locate is not None and (found is None or not found.pairs):
+        alignment = _compared(*places, common[0][some], common[1][some], why)
+    if locate is not None and (alignment is None or not alignment.pairs):
         some = random_rows(len(places[1][0]), MOST_COMPARED)
         mine = locate(some)
         # Samples of another space lie far from those of the fit, or from the sum that it found:
         # cameras with as many pixels and objects of their own had half of the usual confidence.
-        sure, own = (np.transpose([k.confidence for k in each]) for each in (mine, places[0]))
-        near = (sure > 0) & (sure >= 0.9 * np.quantile(own, 0.05, axis=0))
+        sure, usual = (np.transpose([k.confidence for k in each]) for each in (mine, places[0]))
+        near = (sure > 0) & (sure >= 0.9 * np.quantile(usual, 0.05, axis=0))
         near = np.flatnonzero(near.all(axis=1))
         if len(near) >= max(FEWEST_COMPARED, len(some) / 2):
             why = Choice(
                 "located", f"samples differ; the first fit located {len(near)} of {len(some)}"
             )
             again = _compared(mine, places[1], near, some[near], why)
-            found = again if found is None or again.pairs else found
-    if found is None:
+            alignment = again if alignment is None or again.pairs else alignment
+    if alignment is None:
         raise ValueError(
             f"fits to compare must have {FEWEST_COMPARED} samples in common, or samples of the "
             f"same space in the same columns; got {count} in common, and the first fit cannot "
             "locate those of the second. Fit the same samples in the same order."
         )
-    return found
+    return alignment
 
 
 def _compared(
     mine: Places, theirs: Places, ones: np.ndarray, others: np.ndarray, how: Choice
 ) -> Alignment:
     """Return which factors are shared by some samples of each fit, which are the same."""
-    first, second = [each[ones] for each in mine], [each[others] for each in theirs]
-    sides = [[place.features for place in own] for own in (first, second)]
+    first, second = [place[ones] for place in mine], [place[others] for place in theirs]
+    sides = [[place.features for place in places] for places in (first, second)]
     r2 = mutual_r2(*sides)
     matched = zip(*linear_sum_assignment(-r2), strict=True)
     pairs = tuple((int(i), int(j), float(r2[i, j])) for i, j in matched if r2[i, j] >= LEAST_SHARED)
     explained = []
-    for side, own in enumerate(sides):
-        private = set(range(len(own))) - {pair[side] for pair in pairs}
-        explained.append({k: _explained(own[k], sides[1 - side]) for k in sorted(private)})
+    for side, features in enumerate(sides):
+        private = set(range(len(features))) - {pair[side] for pair in pairs}
+        explained.append({k: _explained(features[k], sides[1 - side]) for k in sorted(private)})
     led = [_map(first[i], second[j]) for i, j, _ in pairs]
     words, maps = tuple(text for text, _ in led), tuple(lead for _, lead in led)
     return Alignment(pairs, r2, tuple(explained), how, words, maps, (first, second))

@@ -77,7 +77,7 @@ def pack(value, name: str, arrays: dict[str, np.ndarray]) -> dict:
     """
 
     def attributes(names: Sequence[str]) -> dict:
-        return {each: pack(getattr(value, each), f"{name}/{each}", arrays) for each in names}
+        return {key: pack(getattr(value, key), f"{name}/{key}", arrays) for key in names}
 
     if isinstance(value, np.ndarray):
         arrays[name] = value.astype(str) if value.dtype == object else value
@@ -85,7 +85,7 @@ def pack(value, name: str, arrays: dict[str, np.ndarray]) -> dict:
     if sp.issparse(value):
         return {"csr": attributes(CSR_PARTS), "shape": list(value.shape)}
     if dataclasses.is_dataclass(value):
-        saved = [each.name for each in dataclasses.fields(value) if each.name not in UNSAVED]
+        saved = [field.name for field in dataclasses.fields(value) if field.name not in UNSAVED]
         return {"record": _name(type(value)), "fields": attributes(saved)}
     if isinstance(value, dict):
         items = value.items()
@@ -158,18 +158,18 @@ def _record(tree: dict, stored):
 @cache
 def _records() -> dict[str, Any]:
     """Return the only classes that a tree may name: records, and those in their fields."""
-    found: dict[str, Any] = {}
+    records: dict[str, Any] = {}
     left: list[Any] = [Preparation, Transformation, *STAGES.values(), *FITTED.values()]
     left += loaded("records").values()
     while left:
         hint = left.pop()
-        if hasattr(hint, "__dataclass_fields__") and hint not in found.values():
+        if hasattr(hint, "__dataclass_fields__") and hint not in records.values():
             # Records of tensors, whose types are known to type checkers alone, are not archived.
             with suppress(NameError):
                 left += _hints(hint).values()
-                found[_name(hint)] = hint
+                records[_name(hint)] = hint
         left += get_args(hint)
-    return found
+    return records
 
 
 def _name(kind: type) -> str:
@@ -181,7 +181,7 @@ def _name(kind: type) -> str:
 def _hints(kind: type) -> dict[str, Any]:
     """Return the types of the fields of a record that archives hold."""
     hints = get_type_hints(kind)
-    names = [each.name for each in dataclasses.fields(kind) if each.init]
+    names = [field.name for field in dataclasses.fields(kind) if field.init]
     return {name: hints[name] for name in names if name not in UNSAVED}
 
 
@@ -200,8 +200,8 @@ def save(fit, path) -> None:
     path : str or Path
     """
     name = type(fit).__name__
-    known = getattr(fit, "__dict__", {})
-    fitted = {key: known[key] for key in FITTED if key in known}
+    values = getattr(fit, "__dict__", {})
+    fitted = {key: values[key] for key in FITTED if key in values}
     if name not in ESTIMATORS or "timings_" not in fitted:
         raise ValueError(f"`fit` must be one of {sorted(ESTIMATORS)} after fit(); got {fit!r}.")
     arrays: dict[str, np.ndarray] = {}
@@ -291,22 +291,17 @@ def _read(path: Path) -> tuple[dict, dict[str, np.ndarray]]:
 def _unpacked(manifest: dict, stored) -> tuple[Any, dict[str, Any]]:
     """Return the estimator of a manifest, and what to set on it, which is checked."""
     fit = ESTIMATORS[manifest["estimator"]]()
-    known = fit.get_params(deep=False)
-    parameters = {
-        name: tuple(value) if isinstance(value, list) else value
-        for name, value in manifest["parameters"].items()
-        if name in known
-    }
+    names = fit.get_params(deep=False).keys() & manifest["parameters"].keys()
+    parameters = {name: manifest["parameters"][name] for name in names}
     tree = manifest["fitted"]
     fitted = {
-        name: _checked(tree[name], stored, hint, name)
-        for name, hint in FITTED.items()
-        if name in tree
+        name: _checked(tree[name], stored, FITTED[name], name) for name in FITTED if name in tree
     }
     main = "diffusion_" if type(fit) is DiffusionMap else "factorization_"
     if fitted.get(main) is None:
         raise BrokenRecord("the estimator was not fitted")
-    return fit.set_params(**parameters), fitted
+    lists = {name: tuple(value) for name, value in parameters.items() if isinstance(value, list)}
+    return fit.set_params(**parameters | lists), fitted
 
 
 def write_tree(path: Path, value) -> None:

@@ -55,8 +55,8 @@ class Place:
         return len(self.coordinate)
 
     def __getitem__(self, rows) -> "Place":
-        known = (self.confidence, self.deviation, self.angles)
-        some = (None if each is None else each[rows] for each in known)
+        more = (self.confidence, self.deviation, self.angles)
+        some = (None if values is None else values[rows] for values in more)
         return Place(self.coordinate[rows], self.topology, *some)
 
     @cached_property
@@ -77,8 +77,8 @@ class Place:
 
     def apart(self, at: float | np.ndarray) -> np.ndarray:
         """Return how far displayed coordinates are from one, by the shorter way on a circle."""
-        found = np.abs(self.displayed - at)
-        return np.minimum(found % 360, -found % 360) if self.topology == "circle" else found
+        apart = np.abs(self.displayed - at)
+        return np.minimum(apart % 360, -apart % 360) if self.topology == "circle" else apart
 
     @property
     def features(self) -> np.ndarray:
@@ -101,11 +101,12 @@ class Place:
                 "a range needs a factor that is an interval or a circle; this one has more "
                 "dimensions. Select by its columns in coordinates.csv with --column."
             )
-        possible = abs(low) <= 360 and abs(high) <= 360 if cyclic else 0 <= low <= high <= 1
+        what = "an interval must be two ascending numbers in [0, 1]"
+        possible = 0 <= low <= high <= 1
+        if cyclic:
+            what = "a circle must be two numbers of degrees in [-360, 360]"
+            possible = abs(low) <= 360 and abs(high) <= 360
         if not possible:
-            what = "an interval must be two ascending numbers in [0, 1]"
-            if cyclic:
-                what = "a circle must be two numbers of degrees in [-360, 360]"
             raise ValueError(f"the range of {what}; got {low:g} {high:g}.")
         return in_range(self.displayed, low, high, cyclic=cyclic)
 
@@ -155,8 +156,8 @@ def as_places(fit, located: Sequence[tuple]) -> tuple[Place, ...]:
 
 def torus_angles(fit) -> np.ndarray | None:
     """Return both angles of the fit's samples if its only factor is a flat torus, (n, 2)."""
-    found = fit.evidence_.symmetries
-    return found.angles if found is not None and len(fit.factors_) == 1 else None
+    symmetries = fit.evidence_.symmetries
+    return symmetries.angles if symmetries is not None and len(fit.factors_) == 1 else None
 
 
 # Names of the columns in files: of a 1-D factor, of a factor of several dimensions, of the
@@ -235,13 +236,13 @@ def as_csv(columns: Mapping[str, np.ndarray]) -> bytes:
     return buffer.getvalue()
 
 
-def loadings_as_csv(found: Loadings) -> bytes:
+def loadings_as_csv(loadings: Loadings) -> bytes:
     """Return shares of every column as the bytes of a .csv file."""
-    factors = [f"factor{f + 1}" for f in range(found.shares.shape[1])]
-    pairs = [f"{factors[f]}_{factors[g]}" for f, g in found.pairs]
-    numbers = np.column_stack([found.shares, found.interactions, found.noise]).round(6)
+    factors = [f"factor{f + 1}" for f in range(loadings.shares.shape[1])]
+    pairs = [f"{factors[f]}_{factors[g]}" for f, g in loadings.pairs]
+    shares = np.column_stack([loadings.shares, loadings.interactions, loadings.noise]).round(6)
     text = StringIO()
-    rows = zip(found.columns, *numbers.T.tolist(), strict=True)
+    rows = zip(loadings.columns, *shares.T.tolist(), strict=True)
     csv.writer(text, lineterminator="\n").writerows([("column", *factors, *pairs, "noise"), *rows])
     return text.getvalue().encode(errors="surrogateescape")
 
@@ -285,9 +286,10 @@ def from_table(
 
 
 def _from_columns(name: str, header: Sequence[str], columns: np.ndarray, topology: str) -> Place:
-    own = [k for k, each in enumerate(header) if each == name or each.startswith(f"{name}_")]
-    turns = [k for k in own if header[k].startswith(f"{name}_angle")]
-    *shown, confidence = (k for k in own if k not in turns)
+    """Return the places on one factor, given the name of its columns."""
+    mine = [k for k, title in enumerate(header) if f"{title}_".startswith(f"{name}_")]
+    turns = [k for k in mine if header[k].startswith(f"{name}_angle")]
+    *shown, confidence = (k for k in mine if k not in turns)
     values = columns[:, shown] if topology == "other" else columns[:, shown[0]]
     deviation = None
     if f"{name}_deviation" in header:
