@@ -36,6 +36,10 @@ def test_columns_of_every_kind_are_named(rng):
     many[:, 7] *= 1000
     time = np.cumsum(rng.uniform(0.1, 1, 500))
     labels = rng.integers(0, 4, size=(500, 1))
+    components = rng.normal(size=(500, 8)) * 10.0 ** -np.arange(8)
+    row, column = np.mgrid[:20, :20]
+    place = rng.uniform(6, 14, size=(2, 300, 1, 1))
+    soft = np.exp(-((row - place[0]) ** 2 + (column - place[1]) ** 2) / 8).reshape(300, -1)
     for table, expected in [
         (many, {"scale": (7,)}),
         # An index in any order, and a time
@@ -48,23 +52,13 @@ def test_columns_of_every_kind_are_named(rng):
         (np.c_[X, np.ones(500), n], {"index": (3,), "constant": (2,)}),
         # Few rows are in order by chance.
         (np.c_[n, X][:10], {}),
+        # Principal components may fall off, and images are soft or whole numbers.
+        (components, {}),
+        (components[:, ::-1], {"scale": (0, 1, 2, 5, 6, 7)}),
+        (soft, {}),
+        (np.floor(255 * soft), {}),
     ]:
         assert suspicious_columns(table) == expected
-
-
-def test_principal_components_may_fall_off(rng):
-    X = rng.normal(size=(500, 8)) * 10.0 ** -np.arange(8)
-    assert suspicious_columns(X) == {}
-    assert suspicious_columns(X[:, ::-1])["scale"]
-
-
-def test_images_are_not_suspicious(rng):
-    row, column = np.mgrid[:20, :20]
-    place = rng.uniform(6, 14, size=(2, 300, 1, 1))
-    square = (row - place[0]) ** 2 + (column - place[1]) ** 2
-    soft = np.exp(-square / 8).reshape(300, -1)
-    assert suspicious_columns(soft) == {}
-    assert suspicious_columns(np.floor(255 * soft)) == {}
 
 
 def test_no_column_of_the_shapes_is_suspicious():
@@ -101,11 +95,12 @@ def test_a_column_that_numbers_the_rows_is_known_by_its_values(rng, unit):
     stratified = (rng.permutation(n) + rng.uniform(size=n)) / n
     measured = np.c_[np.sort(X[:, 0]), stratified, rng.integers(0, 10 * n, n)]
     assert numbering(measured) == []
-
-
-def test_a_design_of_experiments_has_no_index(rng):
-    design = np.c_[rng.permutation(500), rng.permutation(500)]
-    assert numbering(design) == []
+    # A design of experiments has no index.
+    assert numbering(np.c_[rng.permutation(n), rng.permutation(n)]) == []
+    # Columns that vary late in the table are worth a fit.
+    late = np.repeat([[0.0, 0.0], [1.0, 3.0], [2.0, 1.0], [5.0, 2.0]], 300, axis=0)
+    late[300:] += rng.normal(scale=0.1, size=(900, 2))
+    assert numbering(np.c_[rng.permutation(1200), late]) == [0]
 
 
 @pytest.mark.parametrize("constant", [0, 1])
@@ -160,12 +155,6 @@ def test_whoever_asks_for_one_factor_is_not_warned(rng):
         warnings.simplefilter("error")
         warnings.simplefilter("ignore", NoProductStructureWarning)
         ManifoldFactorizer(1, random_state=0).fit(X)
-
-
-def test_columns_that_vary_late_in_the_table_are_worth_a_fit(rng):
-    late = np.repeat([[0.0, 0.0], [1.0, 3.0], [2.0, 1.0], [5.0, 2.0]], 300, axis=0)
-    late[300:] += rng.normal(scale=0.1, size=(900, 2))
-    assert numbering(np.c_[rng.permutation(1200), late]) == [0]
 
 
 @pytest.mark.slow
