@@ -22,7 +22,7 @@ from manifactor.judging.evidence import Warp
 from manifactor.runs.folder import read_run
 from manifactor.views import figures, plots
 from manifactor.views.notebook import result_html
-from manifactor.views.plots import _mollweide, _outlines
+from manifactor.views.plots.arrays import _mollweide, _outlines
 
 
 @pytest.mark.parametrize(("n", "drawn"), [(3, 3), (4, 4), (5, 3), (8, 4), (10, 4)])

@@ -1,597 +1,42 @@
-"""Drawings of fits and arrays, all in one style.
+"""Drawings of a fit: its spectrum, its factors, its bandwidth, its columns, and all in one."""
 
-Each takes the Axes to draw on first, or as `ax=`; without, it makes new ones of pyplot.
-
-The colours can be told apart in print and by colour-blind readers: purple to orange through white
-for functions, viridis for intervals, a cyclic map for circles, and the palette of Okabe and Ito for
-categories.
-"""
-
-import io
-import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import astuple, dataclass
-from functools import partial, wraps
-from typing import Any
+from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 
 from manifactor._support.errors import extra
-from manifactor._support.values import ceil_div
 from manifactor.factors.factor import angle_matrix, owners
 from manifactor.runs.places import Place
-from manifactor.views.pictures import as_grey
-from manifactor.views.pictures import write_movie as write_movie
-
-# Okabe and Ito: the colours of factors, in order.
-CATEGORIES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-FUNCTION_MAP, LINE_MAP, SHARE_MAP = "PuOr", "viridis", "Blues"
-# Cyclic in hue and in lightness; no colour is lost on white or on black.
-CYCLE = ("#2f7fc1", "#8fd0a8", "#dd7a25", "#6a3d6e", "#2f7fc1")
-GREY = "#666666"
-# Stands for the text colour of the page, which `svg` puts in its place.
-INK = "#010203"
-STYLE = {
-    "font.size": 8,
-    "axes.titlesize": 8,
-    "axes.labelsize": 8,
-    "xtick.labelsize": 7,
-    "ytick.labelsize": 7,
-    "legend.fontsize": 7,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.linewidth": 0.6,
-    "xtick.major.width": 0.6,
-    "ytick.major.width": 0.6,
-    "pdf.fonttype": 42,  # letters stay letters
-}
-# What the colours of the samples on a factor show, by its topology. A surface has no single
-# coordinate to colour by.
-COLOURED = {"circle": "angle, degrees", "interval": "coordinate", "other": "first direction"}
-# Of drawings among text of 16 pixels.
-PAGE = {
-    **STYLE,
-    "font.size": 9,
-    "axes.titlesize": 9,
-    "axes.labelsize": 9,
-    "xtick.labelsize": 8.5,
-    "ytick.labelsize": 8.5,
-    "legend.fontsize": 8.5,
-    "text.color": INK,
-    "axes.edgecolor": INK,
-    "axes.labelcolor": INK,
-    "xtick.color": INK,
-    "ytick.color": INK,
-    "svg.fonttype": "none",
-    # Ids are hashes: with a fixed salt the same drawing gives the same bytes.
-    "svg.hashsalt": "manifactor",
-}
-# Read as well on white as on black: contrast 4.3 and 4.9.
-_MIDDLE = "#7a7a7a"
-# Of pictures without a background, which may be shown on either.
-CLEAR = {**STYLE, **{name: _MIDDLE for name, value in PAGE.items() if value == INK}}
-
-
-@dataclass(frozen=True)
-class PlotSettings:
-    """Settings of the drawings."""
-
-    # Dots per inch of .png files, and of the clouds of points inside drawings.
-    resolution: int = 160
-
-    # Colours of a .png file. One byte each, with one value left for transparency.
-    palette: int = 255
-
-    # Points of a scatter plot: more take time and change nothing that is seen.
-    most_points: int = 10_000
-
-    # Of a histogram, along each axis.
-    bins: int = 40
-
-    # Share above which a cell of a matrix is so dark that its number is light.
-    dark_cell: float = 0.6
-
-
-@contextmanager
-def style(settings: dict = STYLE) -> Iterator[None]:
-    """Draw and save in one style, whatever the user's own settings of matplotlib.
-
-    `PAGE` is the style of drawings that `svg` saves.
-
-    Parameters
-    ----------
-    settings : dict
-        Settings of matplotlib, such as `STYLE`, `PAGE` or `CLEAR`.
-    """
-    matplotlib = extra("matplotlib")
-    # Where figures are shown is the user's choice, and is no part of a style.
-    chosen = {"backend", "interactive"}
-    plain = {name: each for name, each in matplotlib.rcParamsDefault.items() if name not in chosen}
-    with matplotlib.rc_context({**plain, **settings}):
-        yield
-
-
-def new_figure(width: float, height: float):
-    """Return an empty Figure of that many inches, not registered with pyplot."""
-    figure = extra("matplotlib.figure").Figure
-    return figure(figsize=(width, height), layout="constrained")
-
-
-def _on_axes(draw: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a drawing whose axes may be given first, by name or not at all."""
-
-    @wraps(draw)
-    def drawn(*given, ax=None, **named):
-        if given and isinstance(given[0], extra("matplotlib.axes").Axes):
-            ax, given = given[0], given[1:]
-        if ax is None:
-            ax = extra("matplotlib.pyplot").figure(layout="constrained").subplots()
-        return draw(ax, *given, **named)
-
-    return drawn
-
-
-def _scale(ax, mappable, label: str):
-    """Draw the scale of the colours beside the axes; return it."""
-    bar = ax.figure.colorbar(mappable, ax=ax, label=label, shrink=0.8, pad=0.02)
-    bar.outline.set_visible(False)
-    # An image, like the cloud: a dark page filters the colours of both alike.
-    bar.solids.set_rasterized(True)
-    return bar
-
-
-def circle_map():
-    """Return the colour map of coordinates on a circle, the same at both ends."""
-    colours = extra("matplotlib.colors")
-    return colours.LinearSegmentedColormap.from_list("cycle", CYCLE)
-
-
-def colour(factor: int) -> str:
-    """Return the colour of a factor, counted from 0; the same in all drawings."""
-    return CATEGORIES[factor % len(CATEGORIES)]
-
-
-# Figures as the bytes of picture files, and as SVG inside a page of HTML.
-
-
-def picture(figure, *, settings: PlotSettings = PlotSettings()) -> dict[str, bytes]:
-    """Return a figure as the bytes of a .pdf and of a .png file, by suffix.
-
-    In the .pdf file text and lines are vectors; clouds of points are images.
-    """
-    figure.draw_without_rendering()
-    # The layout is computed: once for both files.
-    figure.set_layout_engine("none")
-    # Without its date, the same figure gives the same bytes.
-    vector = _saved(figure, "pdf", settings, metadata={"CreationDate": None})
-    pixels = io.BytesIO(_saved(figure, "png", settings))
-    image = extra("PIL.Image").open(pixels).convert("RGB")
-    small = io.BytesIO()
-    image.quantize(settings.palette, dither=0).save(small, format="PNG", optimize=True)
-    return {".pdf": vector, ".png": small.getvalue()}
-
-
-def clear_picture(figure, suffix: str, *, settings: PlotSettings = PlotSettings()) -> bytes:
-    """Return a figure, drawn in the style `CLEAR`, as a file without background.
-
-    Parameters
-    ----------
-    figure : Figure
-    suffix : {".png", ".svg", ".pdf"}
-    settings : PlotSettings
-    """
-    return _saved(figure, suffix.removeprefix("."), settings, transparent=True)
-
-
-def _saved(figure, kind: str, settings: PlotSettings, **options) -> bytes:
-    """Return a figure as the content of a file."""
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format=kind, dpi=settings.resolution, **options)
-    return buffer.getvalue()
-
-
-def svg(figure, name: str, *, settings: PlotSettings = PlotSettings()) -> str:
-    """Return a figure, drawn in the style `PAGE`, as an SVG element for a page of HTML.
-
-    Text and axes take the text colour of the page. Factors and grey take its variables
-    ``--category-1`` ... and ``--soft`` where it has them. The background is
-    transparent. Clouds of points are images.
-
-    Parameters
-    ----------
-    figure : Figure
-    name : str
-        Prefix of the ids inside, so that those of two drawings in one page differ.
-    settings : PlotSettings
-    """
-    no_metadata = dict.fromkeys(("Creator", "Date", "Format", "Type"))
-    text = _saved(figure, "svg", settings, transparent=True, metadata=no_metadata).decode()
-    # A style element would apply to the whole page.
-    text = re.sub(r"<!--.*?-->|<style.*?</style>", "", text, flags=re.DOTALL)
-    text = _with_prefixed_ids(text, name)
-    # The last category is black, which is lost on a dark page.
-    for number, category in enumerate(CATEGORIES[:-1], start=1):
-        own = category.lower()
-        text = text.replace(own, f"var(--category-{number}, {own})")
-    text = text.replace(GREY, f"var(--soft, {GREY})")
-    text = text.replace(INK, "currentColor").replace("#000000", "currentColor")
-    text = re.sub(r"(font: [^']*)'[^;\"]*", r"\1system-ui, sans-serif", text)
-    return _as_element(text)
-
-
-def _with_prefixed_ids(text: str, name: str) -> str:
-    """Return the drawing with a prefix on ids that are referred to, and no others."""
-    used = set(re.findall(r'(?:url\(#|href="#)([^")]+)', text))
-
-    def prefixed(found: re.Match) -> str:
-        return f' id="{name}-{found[1]}"' if found[1] in used else ""
-
-    text = re.sub(r' id="([^"]*)"', prefixed, text)
-    return re.sub(r'(url\(#|href="#)', rf"\g<1>{name}-", text)
-
-
-def _as_element(text: str) -> str:
-    """Return the svg element of the text of an .svg file, without its namespaces."""
-    box = re.search(r'viewBox="[^"]*"', text)
-    assert box is not None
-    opening_ends = text.index(">", text.index("<svg"))
-    body = re.sub(r"\n *", "\n", text[opening_ends + 1 :].strip())
-    return f'<svg {box[0]} style="stroke-linejoin: round; fill: currentColor">{body}'
-
-
-# Drawings of arrays: clouds of points, functions, matrices, images.
-
-
-def _bare(ax):
-    """Return axes without their frame and ticks."""
-    ax.set(xticks=[], yticks=[])
-    ax.spines[:].set_visible(False)
-    return ax
-
-
-@_on_axes
-def points(
-    ax,
-    xy: np.ndarray,
-    values: np.ndarray,
-    *,
-    cmap=LINE_MAP,
-    limits: tuple[float, float] | None = None,
-    size: float = 1.5,
-    settings: PlotSettings = PlotSettings(),
-):
-    """Draw samples, (n, 2), coloured by one value each; return the Axes.
-
-    No axes are shown. Samples beyond `settings.most_points` are thinned.
-
-    Parameters
-    ----------
-    ax : Axes or None
-    xy : ndarray of shape (n, 2)
-    values : ndarray of shape (n,)
-    cmap : str or Colormap
-    limits : (float, float) or None
-        Values at the ends of the colour map; None for the smallest and the largest.
-    size : float
-        Area of a point, in square points.
-    settings : PlotSettings
-    """
-    low, high = limits or (values.min(), values.max())
-    shown = _thinned(len(xy), settings)
-    # Ten thousand circles would make the file large and slow to show.
-    look = {"cmap": cmap, "vmin": low, "vmax": high, "linewidths": 0, "rasterized": True}
-    ax.scatter(*xy[shown].T, c=values[shown], s=size, **look)
-    return _bare(ax)
-
-
-def drawn(n_samples: int, *, settings: PlotSettings = PlotSettings()) -> int:
-    """Return how many of the samples `points` draws.
-
-    Parameters
-    ----------
-    n_samples : int
-    settings : PlotSettings
-    """
-    return len(range(n_samples)[_thinned(n_samples, settings)])
-
-
-def _thinned(n_samples: int, settings: PlotSettings) -> slice:
-    # Every so many, not at random: the same drawing each time.
-    return slice(None, None, ceil_div(n_samples, settings.most_points))
-
-
-@_on_axes
-def function(
-    ax,
-    xy: np.ndarray,
-    values: np.ndarray,
-    *,
-    title: str = "",
-    settings: PlotSettings = PlotSettings(),
-):
-    """Draw a function over two true coordinates of the samples; return the Axes.
-
-    Zero is white.
-
-    Parameters
-    ----------
-    ax : Axes or None
-    xy : ndarray of shape (n, 2)
-    values : ndarray of shape (n,)
-    title : str
-    settings : PlotSettings
-    """
-    # Not the largest value: a few large ones would leave the others pale. A function that is zero
-    # everywhere still needs limits.
-    most = float(np.quantile(np.abs(values), 0.99)) or 1.0
-    points(ax, xy, values, cmap=FUNCTION_MAP, limits=(-most, most), settings=settings)
-    ax.set_title(title, pad=2)
-    return ax
-
-
-@_on_axes
-def place(ax, embedding: np.ndarray, truth: np.ndarray):
-    """Draw coordinates on a factor, coloured by the true ones; return the Axes.
-
-    The colours are cyclic where the truth has the two columns of a circle. An embedding
-    of a single column is drawn against the truth itself.
-
-    Parameters
-    ----------
-    ax : Axes or None
-    embedding : ndarray of shape (n, d)
-    truth : ndarray of shape (n, 1) or (n, 2)
-        An interval's latent, or a circle's cosine and sine.
-    """
-    cmap, latent = LINE_MAP, truth[:, -1]
-    if truth.shape[1] == 2:
-        cosine, sine = truth.T
-        cmap, latent = circle_map(), np.arctan2(sine, cosine)
-    if embedding.shape[1] == 1:
-        embedding = np.column_stack([latent, embedding])
-    return points(ax, embedding[:, :2], latent, cmap=cmap)
-
-
-@_on_axes
-def matrix(
-    ax,
-    values: np.ndarray,
-    *,
-    groups: Sequence[int] = (),
-    numbers: bool = False,
-    settings: PlotSettings = PlotSettings(),
-):
-    """Draw a matrix of numbers from 0 to 1; return the Axes.
-
-    Parameters
-    ----------
-    ax : Axes or None
-    values : ndarray of shape (n_rows, n_columns)
-    groups : sequence of int
-        Sizes of groups of rows, with lines between them.
-    numbers : bool
-        Whether to write the value into each cell.
-    settings : PlotSettings
-    """
-    ax.imshow(
-        values,
-        cmap=SHARE_MAP,
-        vmin=0,
-        vmax=1,
-        aspect="auto" if numbers else "equal",
-        interpolation="nearest",
-    )
-    ax.set(xticks=[], yticks=[])
-    # Cells are centred on whole numbers.
-    for edge in np.cumsum(groups)[:-1] - 0.5:
-        ax.axhline(edge, color=CATEGORIES[1], linewidth=1)
-        if not numbers:
-            ax.axvline(edge, color=CATEGORIES[1], linewidth=1)
-    for (row, column), value in np.ndenumerate(values) if numbers else ():
-        # Not plain black and white, which `svg` would replace by the page's colours: the cell is
-        # the background here, not the page.
-        ink = "#fefefe" if value > settings.dark_cell else "#111111"
-        ax.text(column, row, f"{value:.2f}", ha="center", va="center", fontsize=6, color=ink)
-    ax.spines[:].set_visible(True)
-    ax.tick_params(length=0)
-    return ax
-
-
-@_on_axes
-def nothing(ax, text: str):
-    """Write into empty axes why there is no drawing; return the Axes.
-
-    Parameters
-    ----------
-    ax : Axes or None
-    text : str
-    """
-    middle = {"ha": "center", "va": "center", "transform": ax.transAxes}
-    ax.text(0.5, 0.5, text, color=GREY, fontsize=7, **middle)
-    return _bare(ax)
-
-
-@_on_axes
-def averages(ax, images: np.ndarray, *, labels: Sequence[str] = ()):
-    """Draw mean images in one row, and one scale of grey or of colours.
-
-    Return the Axes.
-
-    Parameters
-    ----------
-    ax : Axes or None
-    images : ndarray of shape (n, height, width) or (n, height, width, 3)
-    labels : sequence of str
-        One below each image, or none.
-    """
-    n, _, width = images.shape[:3]
-    # One scale for all, so that brightness can be compared.
-    shown = as_grey(images) if images.ndim == 4 else images
-    _bare(ax).imshow(np.hstack(list(shown)), cmap="gray", interpolation="nearest")
-    if labels:
-        ax.set_xticks(width * (np.arange(n) + 0.5) - 0.5, labels)
-    for edge in range(1, n):
-        ax.axvline(edge * width - 0.5, color="white", linewidth=1)
-    ax.tick_params(length=0)
-    return ax
-
-
-@dataclass(frozen=True)
-class Rate:
-    """The share of answers that are right, at some probability.
-
-    Attributes
-    ----------
-    probability : float
-        Mean over the answers.
-    rate : float
-    low, high : float
-        Ends of the confidence interval of the rate.
-    """
-
-    probability: float
-    rate: float
-    low: float
-    high: float
-
-
-@_on_axes
-def reliability(ax, curves: Mapping[str, Sequence[Rate]]):
-    """Draw the share of right answers over their probability; return the Axes.
-
-    Parameters
-    ----------
-    ax : Axes or None
-    curves : mapping of str to sequence of Rate
-        One curve for each name, in the colours of factors.
-    """
-    if not curves:
-        return nothing(ax, "too few answers to draw")
-    # On the diagonal, the probability is right.
-    ax.plot((0, 1), (0, 1), color=GREY, linewidth=0.6, linestyle="--", label="as it should be")
-    for number, (name, rates) in enumerate(curves.items()):
-        x, y, low, high = np.array([astuple(rate) for rate in rates]).T
-        # At a rate of 0 or 1, rounding may leave the rate outside of its interval.
-        beyond = np.clip([y - low, high - y], 0, None)
-        look = {"marker": "o", "ms": 3, "lw": 1, "elinewidth": 0.6, "capsize": 2}
-        ax.errorbar(x, y, yerr=beyond, color=colour(number), label=name, **look)
-    limits = (-0.03, 1.03)
-    ax.set(xlabel="probability", ylabel="share that is right", xlim=limits, ylim=limits)
-    ax.legend(frameon=False)
-    return ax
-
-
-@_on_axes
-def sphere(
-    ax,
-    cells: Any,
-    values: np.ndarray,
-    *,
-    label: str = "particles in a cell",
-    marks: Sequence[np.ndarray] = (),
-):
-    """Draw one value for each cell on Mollweide's map of the sphere; return the Axes.
-
-    Areas are right everywhere on this map, and lines of equal tilt are straight. Cells
-    whose value is not above 0 stay empty.
-
-    Parameters
-    ----------
-    ax : Axes or None
-    cells : SphereCells
-    values : ndarray of shape (n_cells,)
-    label : str
-        Of the scale of colours.
-    marks : sequence of ndarray of shape (3,)
-        Directions to number, from 1.
-    """
-    filled = np.flatnonzero(values > 0)
-    collection = extra("matplotlib.collections").PolyCollection(
-        _outlines(cells, filled),
-        array=values[filled],
-        cmap=LINE_MAP,
-        edgecolors="face",
-        linewidths=0.2,
-    )
-    # Colours start at 0: the shade of a cell is its share of the fullest.
-    collection.set_clim(0, max(float(np.max(values, initial=0)), 1e-12))
-    ax.add_collection(collection)
-    _draw_grid(ax)
-    # An outline is seen on every colour.
-    outline = extra("matplotlib.patheffects").withStroke(linewidth=1.8, foreground="#222222")
-    look = {"fontsize": 8, "color": "#fefefe", "path_effects": [outline]}
-    for number, (x, y, z) in enumerate(marks, start=1):
-        place = _mollweide(np.degrees(np.arctan2(y, x)), z)
-        ax.text(*place, str(number), ha="center", va="center", **look)
-    _scale(ax, collection, label)
-    return ax
-
-
-def _mollweide(rot, height) -> np.ndarray:
-    """Return places on the map, (..., 2), of degrees and of cosines of the tilt."""
-    # The auxiliary angle t has 2 t + sin 2 t = pi cos(tilt), which a table inverts to 1e-8 of the
-    # map's height.
-    table = np.linspace(-np.pi / 2, np.pi / 2, 20_001)
-    heights = (2 * table + np.sin(2 * table)) / np.pi
-    auxiliary = np.interp(height, heights, table)
-    x = 2 * np.sqrt(2) / np.pi * np.radians(rot) * np.cos(auxiliary)
-    return np.stack(np.broadcast_arrays(x, np.sqrt(2) * np.sin(auxiliary)), axis=-1)
-
-
-def _outlines(cells: Any, chosen: np.ndarray) -> np.ndarray:
-    """Return the outlines of cells on the map, (n_cells, n_corners, 2)."""
-    ends = np.cumsum(cells.per_band)
-    band = np.searchsorted(ends, chosen, side="right")
-    count = cells.per_band[band]
-    position = chosen - (ends[band] - count)
-    sides = [-180 + 360 * (position + side) / count for side in (0, 1)]
-    # Meridians are curved; parallels are straight, and need their ends only. Points are even in
-    # tilt, as heights hardly change near the poles.
-    n_points = 7
-    bottom, top = np.arccos(cells.heights[band + 1]), np.arccos(cells.heights[band])
-    tilts = np.linspace(bottom, top, n_points, axis=1)
-    rots = np.repeat(np.column_stack(sides), n_points, axis=1)
-    # All cells at once: there are thousands.
-    return _mollweide(rots, np.cos(np.hstack([tilts, tilts[:, ::-1]])))
-
-
-def _draw_grid(ax) -> None:
-    """Draw meridians and parallels, with rot and tilt along the axes."""
-    tilts, rots = np.arange(0, 181, 30), np.arange(-180, 181, 60)
-    heights = np.cos(np.radians(tilts))
-    along = np.cos(np.radians(np.linspace(0, 180, 91)))
-    for rot in rots:
-        edge = abs(rot) == 180
-        ax.plot(*_mollweide(rot, along).T, color=_MIDDLE, linewidth=0.8 if edge else 0.3)
-    for height in heights[1:-1]:
-        ax.plot(*_mollweide([-180, 180], height).T, color=_MIDDLE, linewidth=0.3)
-    ax.set_xticks(_mollweide(rots, 0)[:, 0], rots)
-    ax.set_yticks(_mollweide(0, heights)[:, 1], tilts)
-    ax.set(xlabel="rot on the equator, degrees", ylabel="tilt, degrees")
-    ax.set(aspect="equal", xlim=(-2.9, 2.9), ylim=(-1.45, 1.45))
-    ax.spines[:].set_visible(False)
-    ax.tick_params(length=0)
-
-
-# Drawings of a fit: its spectrum, its factors, and its bandwidth.
+from manifactor.views.plots.arrays import averages, bare, matrix, nothing, points, thinned
+from manifactor.views.plots.styles import (
+    CATEGORIES,
+    COLOURED,
+    GREY,
+    LINE_MAP,
+    SHARE_MAP,
+    STYLE,
+    PlotSettings,
+    circle_map,
+    colour,
+    colour_bar,
+    new_figure,
+    on_axes,
+    saved,
+    style,
+)
 
 # Length of a coordinate, what it is multiplied by to be shown, and its unit.
 _DISPLAYED = {"circle": (2 * np.pi, 180 / np.pi, ", degrees"), "interval": (1.0, 1.0, "")}
 
 
-@_on_axes
+@on_axes
 def spectrum(ax, fit):
     """Draw the eigenvalues of a fit; return the Axes.
 
     Pure functions are filled, in the colour of their factor; the others are open. Both
     axes are logarithmic: pure functions are among the lowest of many. Eigenvalues below
     a millionth of the largest are drawn there.
-
-    Parameters
-    ----------
-    ax : Axes or None
-    fit : ManifoldFactorizer, fitted
     """
     # The constant function belongs to no factor.
     values = fit.spectrum_.eigenvalues[1:]
@@ -613,16 +58,11 @@ def spectrum(ax, fit):
     return ax
 
 
-@_on_axes
+@on_axes
 def angles(ax, fit):
     """Draw angles between gradients of the factors' functions; return the Axes.
 
     A cell is the mean squared cosine of two functions, ordered by factor.
-
-    Parameters
-    ----------
-    ax : Axes or None
-    fit : ManifoldFactorizer, fitted
     """
     values, sizes = angle_matrix(fit.spectrum_, fit.factorization_.coefficients)
     if not sizes:
@@ -632,11 +72,11 @@ def angles(ax, fit):
     ax.set(xlabel="factor", ylabel="factor")
     for axis in (ax.xaxis, ax.yaxis):
         axis.set_ticks(middle, range(1, len(sizes) + 1))
-    _scale(ax, ax.images[-1], "squared cosine")
+    colour_bar(ax, ax.images[-1], "squared cosine")
     return ax
 
 
-@_on_axes
+@on_axes
 def embedding(
     ax,
     fit,
@@ -654,16 +94,12 @@ def embedding(
 
     Parameters
     ----------
-    ax : Axes or None
-    fit : ManifoldFactorizer, fitted
-    factor : int, from 0
     values : ndarray of shape (n_samples,) or None
         What colours show; None for the coordinate.
     label : str
         What `values` are.
     scale : bool
         Whether the scale of the colours stands beside the cloud.
-    settings : PlotSettings
     """
     found = fit.factors_[factor]
     xy = found.embedding[:, :2]
@@ -683,7 +119,7 @@ def embedding(
     if cyclic:
         ax.collections[-1].set_clim(0, 2 * np.pi)
     if scale:
-        bar = _scale(ax, ax.collections[-1], label or COLOURED[found.topology])
+        bar = colour_bar(ax, ax.collections[-1], label or COLOURED[found.topology])
         if cyclic:
             quarters = np.arange(0, 361, 90)
             bar.set_ticks(np.radians(quarters), labels=quarters)
@@ -697,17 +133,9 @@ def embedding(
     return ax
 
 
-@_on_axes
+@on_axes
 def confidence(ax, fit, factor: int, *, settings: PlotSettings = PlotSettings()):
-    """Draw the samples on a factor, coloured by confidence from 0 to 1; return the Axes.
-
-    Parameters
-    ----------
-    ax : Axes or None
-    fit : ManifoldFactorizer, fitted
-    factor : int, from 0
-    settings : PlotSettings
-    """
+    """Draw the samples on a factor, coloured by confidence from 0 to 1; return the Axes."""
     how = {"label": "confidence", "settings": settings}
     embedding(ax, fit, factor, values=fit.factors_[factor].confidence, **how)
     # The same colours for every factor, however sure its coordinates are.
@@ -715,7 +143,7 @@ def confidence(ax, fit, factor: int, *, settings: PlotSettings = PlotSettings())
     return ax
 
 
-@_on_axes
+@on_axes
 def deviation(ax, place: Place, *, settings: PlotSettings = PlotSettings()):
     """Draw the deviation of every coordinate on a factor; return the Axes.
 
@@ -723,10 +151,8 @@ def deviation(ax, place: Place, *, settings: PlotSettings = PlotSettings()):
 
     Parameters
     ----------
-    ax : Axes or None
     place : Place
         Of a run of all views.
-    settings : PlotSettings
     """
     spread = place.displayed_deviation
     if spread is None:
@@ -748,7 +174,7 @@ def deviation(ax, place: Place, *, settings: PlotSettings = PlotSettings()):
     return ax
 
 
-@_on_axes
+@on_axes
 def landscape(ax, found, factors: Sequence[int] = (1,)):
     """Draw a free energy along one factor, with its error, or two; return the Axes."""
     ends = {False: "", True: _DISPLAYED["circle"][2]}
@@ -756,7 +182,7 @@ def landscape(ax, found, factors: Sequence[int] = (1,)):
     names = [f"coordinate on factor {factor}{ends[bool(at[-1] > 1)]}" for factor, at in pairs]
     if len(names) == 2:
         drawn = ax.pcolormesh(*found.centres, found.energy.T, cmap=LINE_MAP, rasterized=True)
-        _scale(ax, drawn, "kT")
+        colour_bar(ax, drawn, "kT")
         ax.set(xlabel=names[0], ylabel=names[1])
         return ax
     at, line = found.centres[0], colour(factors[0] - 1)
@@ -767,18 +193,11 @@ def landscape(ax, found, factors: Sequence[int] = (1,)):
     return ax
 
 
-@_on_axes
+@on_axes
 def coordinate(ax, fit, factor: int, *, settings: PlotSettings = PlotSettings()):
     """Draw the histogram of a factor's coordinate; return the Axes.
 
     A circle's coordinate is shown in degrees.
-
-    Parameters
-    ----------
-    ax : Axes or None
-    fit : ManifoldFactorizer, fitted
-    factor : int, from 0
-    settings : PlotSettings
     """
     found = fit.factors_[factor]
     if found.coordinate is None:
@@ -796,7 +215,7 @@ def _displayed(factor) -> tuple[np.ndarray, tuple[float, float], str]:
     return factor.coordinate * scale, (0, scale * length), unit
 
 
-@_on_axes
+@on_axes
 def joint(ax, fit, one: int, other: int, *, settings: PlotSettings = PlotSettings()):
     """Draw the joint histogram of two factors' coordinates; return the Axes.
 
@@ -804,11 +223,8 @@ def joint(ax, fit, one: int, other: int, *, settings: PlotSettings = PlotSetting
 
     Parameters
     ----------
-    ax : Axes or None
-    fit : ManifoldFactorizer, fitted
     one, other : int
         Two factors, counted from 0.
-    settings : PlotSettings
     """
     pair = [fit.factors_[one], fit.factors_[other]]
     if any(found.coordinate is None for found in pair):
@@ -818,12 +234,12 @@ def joint(ax, fit, one: int, other: int, *, settings: PlotSettings = PlotSetting
     look = {"cmap": SHARE_MAP, "rasterized": True}
     *_, counts = ax.hist2d(*shown, bins=settings.bins, range=limits, **look)
     whole = extra("matplotlib.ticker").MaxNLocator(5, integer=True)
-    _scale(ax, counts, "samples").ax.yaxis.set_major_locator(whole)
+    colour_bar(ax, counts, "samples").ax.yaxis.set_major_locator(whole)
     ax.set(xlabel=f"factor {one + 1}{units[0]}", ylabel=f"factor {other + 1}{units[1]}")
     return ax
 
 
-@_on_axes
+@on_axes
 def warp(ax, fit):
     """Draw lengths along one factor over the coordinate on the other; return the Axes.
 
@@ -831,7 +247,6 @@ def warp(ax, fit):
 
     Parameters
     ----------
-    ax : Axes or None
     fit : ManifoldFactorizer
         Fitted, with the verdict "separable" and two factors.
     """
@@ -859,7 +274,7 @@ def warp(ax, fit):
     return ax
 
 
-@_on_axes
+@on_axes
 def web(ax, fit, *, xy: np.ndarray | None = None, settings: PlotSettings = PlotSettings()):
     """Draw the samples and lines along two factors; return the Axes.
 
@@ -868,20 +283,18 @@ def web(ax, fit, *, xy: np.ndarray | None = None, settings: PlotSettings = PlotS
 
     Parameters
     ----------
-    ax : Axes or None
     fit : ManifoldFactorizer
         Fitted, with two factors that have coordinates.
     xy : ndarray of shape (n_samples, 2) or None
         Where samples are drawn; needed if distances were fitted. None for the columns of
         the samples if there are two, else for the first two principal components.
-    settings : PlotSettings
     """
     if len(fit.factors_) != 2 or any(factor.coordinate is None for factor in fit.factors_):
         return nothing(ax, "two factors must have a single coordinate each")
     if xy is None and fit.diffusion_.points is None:
         return nothing(ax, "distances do not tell where samples are drawn")
     xy = _plane(fit.diffusion_.points) if xy is None else np.asarray(xy, float)
-    shown = _thinned(len(xy), settings)
+    shown = thinned(len(xy), settings)
     ax.scatter(*xy[shown].T, s=1.5, color="#c8c8c8", linewidths=0, rasterized=True)
     # Fewer samples are predicted better, but leave lines rough.
     window = min(max(fit.inverse_neighbors(xy).value, 24), len(xy))
@@ -894,10 +307,10 @@ def web(ax, fit, *, xy: np.ndarray | None = None, settings: PlotSettings = PlotS
             drawn_at = fit.inverse_transform(line, values=xy, n_neighbors=window)
             ax.plot(*drawn_at.T, color=colour(f), linewidth=0.8)
     ax.set_aspect("equal")
-    return _bare(ax)
+    return bare(ax)
 
 
-@_on_axes
+@on_axes
 def torus(ax, fit, *, values: np.ndarray | None = None):
     """Draw the samples in the cell of a flat torus, to scale; return the Axes.
 
@@ -906,7 +319,6 @@ def torus(ax, fit, *, values: np.ndarray | None = None):
 
     Parameters
     ----------
-    ax : Axes or None
     fit : ManifoldFactorizer
         Fitted, to samples of a flat torus.
     values : ndarray of shape (n_samples,) or None
@@ -975,7 +387,7 @@ def _pixel_shares(found, shape: tuple[int, ...]) -> list:
         variances = (share * found.variances).reshape(*shape[:2], -1)
         image = np.sqrt(variances.mean(axis=2))
         ax.imshow(image, cmap=SHARE_MAP, vmin=0, vmax=most, interpolation="nearest")
-        _bare(ax).set_title(f"{name}: {found.variances @ share / total:.0%}")
+        bare(ax).set_title(f"{name}: {found.variances @ share / total:.0%}")
 
     return [partial(draw, name=name, share=share) for name, share in parts.items()]
 
@@ -1000,7 +412,7 @@ def _column_shares(ax, found, count: int) -> None:
     _legend_above(ax, 3)
 
 
-@_on_axes
+@on_axes
 def curves(ax, fit, factor: int):
     """Draw the means of the columns that a factor moves most along it; return the Axes.
 
@@ -1008,10 +420,8 @@ def curves(ax, fit, factor: int):
 
     Parameters
     ----------
-    ax : Axes or None
     fit : ManifoldFactorizer or Loadings
         Fitted, or what its `loadings` returned.
-    factor : int, from 0
     """
     found = fit.loadings() if hasattr(fit, "loadings") else fit
     along = found.coordinates[factor]
@@ -1047,15 +457,9 @@ def _plane(samples: np.ndarray) -> np.ndarray:
     return centred @ np.linalg.eigh(centred.T @ centred)[1][:, :-3:-1]
 
 
-@_on_axes
+@on_axes
 def bandwidth(ax, fit):
-    """Draw the curve that bandwidth and dimension were read from; return the Axes.
-
-    Parameters
-    ----------
-    ax : Axes or None
-    fit : ManifoldFactorizer or DiffusionMap, fitted
-    """
+    """Draw the curve that bandwidth and dimension were read from; return the Axes."""
     curve = fit.bandwidth_curve_
     # The kernel sum grows as bandwidth^(dimension / 2), so twice its slope is the dimension.
     ax.semilogx(curve.candidates, 2 * curve.slopes, color=CATEGORIES[0], linewidth=1)
@@ -1078,7 +482,6 @@ def overview(fit, *, figure=None):
 
     Parameters
     ----------
-    fit : ManifoldFactorizer
     figure : Figure, SubFigure or None
         None for a new one of pyplot.
     """
@@ -1140,6 +543,6 @@ def _show_in_notebook(figure) -> None:
     if "inline" not in pyplot.get_backend() and pyplot.fignum_exists(figure.number):
         return  # it has a window
     with style():
-        png = _saved(figure, "png", PlotSettings())
+        png = saved(figure, "png", PlotSettings())
     extra("IPython.display").display_png(png, raw=True)
     pyplot.close(figure)
