@@ -81,7 +81,7 @@ def score(recovered: Sequence[np.ndarray], truth: Sequence[np.ndarray]) -> Score
     >>> score([b**2, -a], [a, b]).solved
     True
     """
-    r2 = np.array([[regression_r2(found, true) for found in recovered] for true in truth])
+    r2 = np.array([[regression_r2(factor, true) for factor in recovered] for true in truth])
     # Each true factor gets one recovered factor at most, so that one recovered mixture cannot stand
     # for two.
     match = np.column_stack(linear_sum_assignment(-r2))

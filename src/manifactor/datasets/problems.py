@@ -113,7 +113,7 @@ def _softened(part: Interval | Sphere, rng) -> Part:
 def deviations(parts: Sequence[Part]) -> list[float]:
     """Return the deviations of those parts that are Gaussians, ascending."""
     keywords = [part.keywords for part in parts if isinstance(part, Parametrised)]
-    return sorted(each["deviation"] for each in keywords if "deviation" in each)
+    return sorted(fixed["deviation"] for fixed in keywords if "deviation" in fixed)
 
 
 def _wells(rng) -> Drawn:

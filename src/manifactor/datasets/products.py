@@ -42,7 +42,7 @@ class Parametrised:
 def family(function: Callable) -> Callable[..., Parametrised]:
     """Let a function take its keywords first: what it then returns is a shape, part or density."""
     call = signature(function)
-    fixed = [each for each in call.parameters.values() if each.kind is each.KEYWORD_ONLY]
+    fixed = [p for p in call.parameters.values() if p.kind is p.KEYWORD_ONLY]
     first = call.replace(parameters=[p.replace(kind=p.POSITIONAL_OR_KEYWORD) for p in fixed])
 
     @wraps(function)

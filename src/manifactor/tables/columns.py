@@ -48,8 +48,8 @@ class ColumnChoice:
         if not used:
             raise ValueError("--drop must leave at least one column; it leaves none. Drop fewer.")
         for option, label in self.apart:
-            used -= (found := _numbers(option, [label], names, total))
-            if len(found) > 1 or not used:
+            used -= (named := _numbers(option, [label], names, total))
+            if len(named) > 1 or not used:
                 raise ValueError(
                     f"{option} must name one column, and leave others to fit; got {label!r} of "
                     f"{total} columns."
@@ -61,10 +61,10 @@ def _numbers(
     option: str, labels: Sequence[str | int], names: Sequence[str] | None, total: int
 ) -> set[int]:
     """Return the numbers of columns given by names, numbers and ranges."""
-    found: set[int] = set()
+    numbers: set[int] = set()
     for label in (str(label).strip() for label in labels):
         if names is not None and label in names:
-            found.add(list(names).index(label))
+            numbers.add(list(names).index(label))
             continue
         ends = RANGE.fullmatch(label)
         if ends is None:
@@ -75,8 +75,8 @@ def _numbers(
                 f"{option}: columns are numbered from 0 to {total - 1}; got {label}. A range goes "
                 "from the lower number to the higher one."
             )
-        found |= set(range(low, high + 1))
-    return found
+        numbers |= set(range(low, high + 1))
+    return numbers
 
 
 def _unknown(label: str, names: Sequence[str] | None, total: int) -> str:

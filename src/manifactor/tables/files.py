@@ -116,9 +116,9 @@ def read_npz(path: Path) -> np.ndarray:
 def _read_components(path: Path) -> np.ndarray:
     """Return the components of a 3D variability analysis, one column a mode."""
     table = stores.read_npy(path)
-    found = filter(None, map(MODE.fullmatch, table.dtype.names or ()))
+    modes = filter(None, map(MODE.fullmatch, table.dtype.names or ()))
     # By number: as text, mode 10 would come before mode 2.
-    fields = [mode[0] for mode in sorted(found, key=lambda mode: int(mode[1]))]
+    fields = [mode[0] for mode in sorted(modes, key=lambda mode: int(mode[1]))]
     if not fields:
         raise ValueError(
             f"{path} must hold fields components_mode_0/value, "
@@ -206,20 +206,20 @@ class MoveChoice:
 
         Files are given with their numbers of rows. There is one, unless each is a trajectory.
         """
-        found: dict[str, Any] = {} if self.lag is None else {"lag": self.lag}
+        moves: dict[str, Any] = {} if self.lag is None else {"lag": self.lag}
         if self.time is not None:
             only = ColumnChoice(labels=(self.time,))
             times = [read_table(path, only).samples[:, 0] for path, _ in files]
-            found["times"] = np.concatenate(times)
+            moves["times"] = np.concatenate(times)
         if self.trajectory is not None:
-            found["trajectories"] = _labels(files[0][0], ColumnChoice(labels=(self.trajectory,)))
+            moves["trajectories"] = _labels(files[0][0], ColumnChoice(labels=(self.trajectory,)))
         if self.trajectories:
-            found["trajectories"] = np.repeat(np.arange(len(files)), [count for _, count in files])
+            moves["trajectories"] = np.repeat(np.arange(len(files)), [count for _, count in files])
         if self.bursts is not None:
-            found["bursts"] = _bursts(Path(self.bursts), columns)
+            moves["bursts"] = _bursts(Path(self.bursts), columns)
         if self.pairs is not None:
-            found["pairs"] = _later(Path(self.pairs), columns)
-        return found
+            moves["pairs"] = _later(Path(self.pairs), columns)
+        return moves
 
 
 def _labels(path: Path, only: ColumnChoice) -> np.ndarray:
@@ -232,13 +232,13 @@ def _labels(path: Path, only: ColumnChoice) -> np.ndarray:
 def _later(path: Path, columns: Columns) -> np.ndarray:
     """Return what followed each row of a table, in its chosen columns and their scale, (n, p)."""
     require_regular_file(path, "--pairs")
-    found = read_table(path).columns
+    later = read_table(path).columns
     if columns.names is None:
-        right = found.total == columns.total
+        right = later.total == columns.total
     else:
-        right = set(columns.names) <= set(found.names or ())
+        right = set(columns.names) <= set(later.names or ())
     if not right:
-        asked, got = (quoted(list(map(str, each.labels))) for each in (columns, found))
+        asked, got = (quoted(list(map(str, some.labels))) for some in (columns, later))
         raise ValueError(
             f"--pairs must be a table with the columns of the input, {asked}; got {path.name} with "
             f"{got}."

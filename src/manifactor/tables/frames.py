@@ -33,13 +33,14 @@ def _files(path: Path) -> list[Path]:
     """Return the pictures in a folder, 2 before 10; hidden files are those of a system."""
     if not path.is_dir():
         return [path]
-    found = [each for each in path.glob("[!.]*") if each.suffix.lower() in PICTURES]
-    return sorted(found, key=numeric_order)
+    pictures = [file for file in path.glob("[!.]*") if file.suffix.lower() in PICTURES]
+    return sorted(pictures, key=numeric_order)
 
 
 def left_out(folder: Path) -> tuple[str, ...]:
     """Return a note of what a folder holds beside pictures."""
-    others = sorted({each.name for each in folder.glob("[!.]*")} - {p.name for p in _files(folder)})
+    pictures = {file.name for file in _files(folder)}
+    others = sorted({file.name for file in folder.glob("[!.]*")} - pictures)
     return (f"{folder} also holds {quoted(others, most=3)}, not fitted.",) if others else ()
 
 
@@ -68,7 +69,7 @@ def read_frames(path: Path) -> np.ndarray:
     for file, (count, _, mode) in headers.items():
         for pixels in _pages(file, count, mode if mode in DEEP else "RGB" if colour else "L"):
             if not row:
-                total = sum(each[0] for each in headers.values())
+                total = sum(count for count, _, _ in headers.values())
                 images, first = np.empty((total, *pixels.shape), np.float32), file.name
             if pixels.shape != images.shape[1:]:
                 raise ValueError(
@@ -107,9 +108,9 @@ def _film(path: Path) -> np.ndarray:
     """Return the frames of a film, (n, height, width, 3)."""
     require_regular_file(path)
     film, frames = extra("cv2").VideoCapture(str(path)), []
-    while (found := film.read())[0]:
+    while (read := film.read())[0]:
         # OpenCV has blue first.
-        frames.append(found[1][..., ::-1])
+        frames.append(read[1][..., ::-1])
         # How many there are is known at the end.
         if len(frames) % 64 == 1:
             require_memory(path, 4.0 * frames[0].size * (len(frames) + 64), SMALLER)

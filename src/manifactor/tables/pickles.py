@@ -35,24 +35,24 @@ def read_pickled_numbers(path: Path) -> np.ndarray:
 
     It may be an array, or a list, a tuple or a set of whole numbers; a set is sorted.
     """
-    found = _unpickled(path)
-    if not isinstance(found, list | tuple | set | frozenset):
-        return _as_array(path, found)
-    if not all(map(_is_whole, found)):
-        raise ValueError(f"{path} must hold whole numbers; its {type(found).__name__} does not.")
-    numbers = np.array(list(found), dtype=np.int64)
+    content = _unpickled(path)
+    if not isinstance(content, list | tuple | set | frozenset):
+        return _as_array(path, content)
+    if not all(map(_is_whole, content)):
+        raise ValueError(f"{path} must hold whole numbers; its {type(content).__name__} does not.")
+    numbers = np.array(list(content), dtype=np.int64)
     # A set has no order of its own; rows are named in that of their file.
-    return numbers if isinstance(found, list | tuple) else np.unique(numbers)
+    return numbers if isinstance(content, list | tuple) else np.unique(numbers)
 
 
-def _as_array(path: Path, found: Any) -> np.ndarray:
-    if not isinstance(found, _Array):
+def _as_array(path: Path, content: Any) -> np.ndarray:
+    if not isinstance(content, _Array):
         raise ValueError(
-            f"{path} must hold one pickled array of numbers; got {type(found).__name__}. "
+            f"{path} must hold one pickled array of numbers; got {type(content).__name__}. "
             "cryoDRGN's poses.pkl is a tuple; its coordinates are in z.N.pkl of the training run."
         )
     # A copy, since an array on the bytes of the file would be read-only.
-    return found.values.copy()
+    return content.values.copy()
 
 
 def _is_whole(value: Any) -> bool:

@@ -112,12 +112,12 @@ def read_npy(path: Path) -> np.ndarray:
 def _open_zarr(path: Path) -> Store:
     zarr = extra("zarr")
     # Before zarr looks into any file: a named pipe would stop it for ever.
-    files = [each for each in path.rglob("*") if not each.is_dir()]
+    files = [file for file in path.rglob("*") if not file.is_dir()]
     for file in files:
         require_regular_file(file, f"a part of {path}")
     with damage_named(path, kinds=ANY):
-        found = zarr.open(str(path), mode="r")
-        arrays = {"X": found} if hasattr(found, "shape") else dict(found.arrays())
+        opened = zarr.open(str(path), mode="r")
+        arrays = {"X": opened} if hasattr(opened, "shape") else dict(opened.arrays())
     array = arrays[sample_array(path, sorted(arrays))]
     with damage_named(path, kinds=ANY):
         # Shards are read as a whole.
@@ -233,21 +233,21 @@ def _holds_numbers(kind: Any) -> bool:
     types = extra("pyarrow").types
     if types.is_dictionary(kind):
         return _holds_numbers(kind.value_type)
-    known = (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal)
-    return any(is_kind(kind) for is_kind in known)
+    kinds = (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal)
+    return any(is_kind(kind) for is_kind in kinds)
 
 
 def _parquet_files(folder: Path) -> list[Path]:
     """Return the files of a folder, in the order of the numbers in their names."""
     # Programs that write such folders leave _SUCCESS, _metadata and checksums in them.
-    found = [path for path in folder.iterdir() if path.name[0] not in "._"]
-    other = [path.name for path in found if path.suffix.lower() != ".parquet"]
+    files = [path for path in folder.iterdir() if path.name[0] not in "._"]
+    other = [path.name for path in files if path.suffix.lower() != ".parquet"]
     if other:
         raise ValueError(
             f"a folder of Parquet files must hold nothing else; {folder} also holds "
             f"{quoted(sorted(other), most=3)}. Move them elsewhere."
         )
-    return sorted(found, key=numeric_order)
+    return sorted(files, key=numeric_order)
 
 
 @dataclass(frozen=True)
@@ -281,12 +281,12 @@ class StoredTable:
             )
         block = store.read(start, stop, self.columns.numbers)
         # In double precision: the estimator knows which samples it leaves in single.
-        found = bad_values(block, precision=np.float64)
-        if found is not None:
+        wrong = bad_values(block, precision=np.float64)
+        if wrong is not None:
             where = f" of {self.path}; only the rows {start:,} to {stop - 1:,} were read"
             labels, remedies = self.columns.labels, COLUMN_REMEDIES
             raise ValueError(
-                found.message("samples", labels, first_row=start, where=where, remedies=remedies)
+                wrong.message("samples", labels, first_row=start, where=where, remedies=remedies)
             )
         return self.columns.scaled(block)
 

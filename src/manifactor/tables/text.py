@@ -51,13 +51,13 @@ def layout_of(path: Path) -> Layout:
             break
         names = tuple(cell for cell in (comment[0].lstrip("# "), *comment[1:]) if cell)
     below = rows[1][1] if len(rows) > 1 else []
-    known = len(names) == len(cells)
-    header = _is_header(cells, [] if known else below)
+    is_named = len(names) == len(cells)
+    header = _is_header(cells, [] if is_named else below)
     if not rows or (header and not below):
         raise ValueError(f"{path} holds no samples; it must hold a line of numbers for each.")
     _require_delimiter(path, rows, int(header))
     if not header:
-        return Layout(names if known else None, len(cells))
+        return Layout(names if is_named else None, len(cells))
     cells = _with_row_names(cells, below)
     if len(cells) != len(below):
         return Layout(None, len(below), line)
@@ -115,17 +115,17 @@ def _require_delimiter(path: Path, rows: Sequence[tuple[int, list[str]]], header
     """Refuse a row of numbers that has more of them with another delimiter or decimal commas."""
     line, cells = rows[header]
     delimiter = _delimiter(path)
-    texts = [(delimiter or " ").join(each) for _, each in rows]
+    texts = [(delimiter or " ").join(row) for _, row in rows]
     others = {delimiter: cells}
     for other in (";", "\t", ",", None):
-        parts = [[each for each in text.split(other or " ") if each or other] for text in texts]
-        own, beside = parts[header], parts[-1 - header]
+        parts = [[cell for cell in text.split(other or " ") if cell or other] for text in texts]
+        split, beside = parts[header], parts[-1 - header]
         # Another delimiter may occur in text alone. If it separates the columns, both lines have
         # as many cells, but for a column of row names, which need not have a name.
-        fits = other != delimiter and len(beside) > 1 and 0 <= len(own) - len(beside) <= header
-        text = [each for each in (*own, *beside) if (delimiter or ",") in each]
+        fits = other != delimiter and len(beside) > 1 and 0 <= len(split) - len(beside) <= header
+        text = [cell for cell in (*split, *beside) if (delimiter or ",") in cell]
         if fits and (other is not None or all(map(_is_number, _with_points(text)))):
-            others[other] = own
+            others[other] = split
     best = max(others, key=lambda other: _share_of_numbers(_with_points(others[other])))
     if _share_of_numbers(_with_points(others[best])) <= _share_of_numbers(cells):
         return
@@ -158,8 +158,8 @@ def lines(path: Path, *, comments: bool = False) -> Iterator[tuple[int, list[str
         # Spreadsheet programs start UTF-8 files with a mark that "utf-8-sig" skips.
         with path.open(encoding="utf-8-sig", errors="surrogateescape") as file:
             for count, line in enumerate(file, start=1):
-                if found := NOT_UTF8.search(line):
-                    raise _not_utf8(path, count, ord(found[0]) & 0xFF)
+                if wrong := NOT_UTF8.search(line):
+                    raise _not_utf8(path, count, ord(wrong[0]) & 0xFF)
                 text = line.strip()
                 if text and (comments or not text.startswith("#")):
                     yield count, _split(line.rstrip("\r\n"), delimiter)
