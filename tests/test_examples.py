@@ -81,31 +81,6 @@ def imported(path):
     return {name.partition(".")[0] for name in names} - sys.stdlib_module_names
 
 
-def test_peaks_stand_where_their_places_say(data_sets):
-    X, (first, second) = data_sets.moving_peaks(200)
-    channels = np.linspace(0, 1, X.shape[1])
-    offsets = (channels - 0.15 - 0.4 * first) / 0.05, (channels - 0.45 - 0.4 * second) / 0.07
-    one, other = (np.exp(-(offset**2) / 2) for offset in offsets)
-    assert np.std(X - one - 0.7 * other) == pytest.approx(0.05, rel=0.02)
-
-
-def test_the_lamp_shows_the_direction_of_the_wrist_and_the_fingers_stand_across(data_sets):
-    sharp = {"n_pixels": 101, "width": 0.04}
-    X, (direction, opening) = data_sets.gripper_images(20, noise=0, **sharp)
-    across = np.column_stack([-direction[:, 1], direction[:, 0]])
-
-    def brightness(points):
-        column, row = np.rint((points.T + 1) * 50).astype(int)
-        return X.reshape(20, 101, 101)[np.arange(20), row, column]
-
-    finger = (0.2 + 0.5 * opening) * across
-    for bright in (0.5 * direction, finger, -finger):
-        assert (brightness(bright) > 0.9).all()
-    assert (brightness(0.9 * across) < 0.01).all()
-    noisy, _ = data_sets.gripper_images(20, noise=0.3, **sharp)
-    assert np.std(noisy - X) == pytest.approx(0.3, rel=0.01)
-
-
 def test_a_hexagonal_grid_looks_the_same_after_a_turn_by_60_degrees(data_sets):
     phases = np.random.default_rng(0).uniform(0, 2 * np.pi, size=(50, 2))
     # In phases, a turn by 60 degrees maps the waves a, b, a - b to b, b - a, -a.
@@ -113,9 +88,3 @@ def test_a_hexagonal_grid_looks_the_same_after_a_turn_by_60_degrees(data_sets):
     centre = np.zeros((1, 2))
     rates = data_sets.grid_rates(phases, centre)
     np.testing.assert_allclose(data_sets.grid_rates(turned, centre), rates)
-
-
-def test_counts_have_the_mean_and_variance_of_their_rates(data_sets):
-    counts = data_sets.spikes([np.full((2000, 30), 9.0)], np.random.RandomState(0))
-    assert counts.mean() == pytest.approx(9, rel=0.01)
-    assert counts.var() == pytest.approx(9, rel=0.02)

@@ -14,7 +14,6 @@ import manifactor
 import manifactor.cluster  # on the page of the API; imported by nothing else
 from manifactor import DiffusionMap, ManifoldFactorizer, datasets, plots
 from manifactor.command.arguments import command_parser, commands
-from studies import charts
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -25,7 +24,7 @@ REPOSITORY = "https://example.org"
 sys.path.insert(0, str(DOCS / "_extensions"))
 
 from command_reference import PAGE, fill_page  # noqa: E402
-from gallery_groups import CLOSING, OPENING, ORDER, OTHERS, in_groups  # noqa: E402
+from gallery_groups import ORDER  # noqa: E402
 from outside_links import on_the_site  # noqa: E402
 from published import FOR_OTHER_ROOMS, filled, is_published  # noqa: E402
 
@@ -164,41 +163,5 @@ def test_every_parameter_of_an_estimator_is_described_on_its_page(estimator):
     assert "As in" not in text
 
 
-THUMBNAIL = """.. raw:: html
-
-    <div class="sphx-glr-thumbcontainer" tooltip="Words.">
-
-  :doc:`/gallery/plot_{name}`
-
-.. raw:: html
-
-      <div class="sphx-glr-thumbnail-title">{name}</div>
-    </div>
-"""
-
-
-def test_entries_of_the_gallery_stand_under_the_title_of_their_group():
-    names = ["new_idea", "spectra", "torus"]
-    opening = f".. thumbnail-parent-div-open\n\n.. raw:: html\n\n{OPENING}\n\n"
-    closing = f"{CLOSING}\n\n.. raw:: html\n\n    </div>\n\n.. toctree::\n"
-    entries = "\n".join(THUMBNAIL.format(name=name) for name in names)
-    lines = in_groups(f"Gallery\n\n{opening}{entries}\n{closing}").splitlines()
-    titles = ["First steps", "Images, films and spectra", OTHERS]
-    shown = [line for line in lines if line in titles or "thumbnail-title" in line]
-    assert [re.sub("<.*?>", "", line).strip() for line in shown] == [
-        *(titles[0], "torus", titles[1], "spectra", titles[2], "new_idea")
-    ]
-    assert sum("<div" in line for line in lines) == sum("</div>" in line for line in lines)
-    assert lines[-1] == ".. toctree::"
-
-
 def test_every_example_of_a_group_exists():
     assert all((ROOT / "examples" / name).exists() for name in ORDER)
-
-
-def test_the_chart_of_other_methods_is_that_of_its_table():
-    rows = charts.table(text_of("peers"), "data")
-    chart = (DOCS / "figures" / "peers.svg").read_text(encoding="utf-8")
-    for method in {row["method"].partition(" (")[0] for row in rows}:
-        total = sum(right for right, _ in charts.solved(rows, method).values())
-        assert f">{total}</text>" in chart

@@ -65,13 +65,6 @@ def test_the_help_names_every_default_and_fits_into_80_columns(command, capsys, 
     assert re.search(r"\n\n[A-Z][^\n]+", text), "a description follows the usage"
 
 
-def test_directions_and_ranges_may_start_with_a_minus():
-    arguments = parsed("select run --factor 2 --range -20 20 --out a.csv")
-    assert arguments["range"] == ([-20.0, 20.0],)
-    assert parsed("fit a.star --view -180,120 --view=0,-90")["view"] == ((-180, 120), (0, -90))
-    assert parsed("average run --factor 1 --view -1.5,2")["view"] == (-1.5, 2.0)
-
-
 def test_no_option_takes_what_is_no_number_or_infinite():
     taken = set()
     for name, command in commands().items():

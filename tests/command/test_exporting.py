@@ -7,10 +7,9 @@ import starfile
 from PIL import Image
 from pyarrow import parquet
 
-from manifactor import datasets
 from manifactor.tables.pickles import read_pickled_array
 
-from .conftest import N, manifactor, places, record_of, refusal
+from .conftest import N, manifactor, places, refusal
 
 READ = {
     ".star": lambda path: (
@@ -49,16 +48,6 @@ def test_averages_along_a_factor_are_images_pictures_and_a_movie(run, numbers, f
     assert bins["samples"].sum() == N  # all are of this view
 
 
-def test_averages_follow_the_motion_in_order(run, numbers, folder):
-    """Along the stretch the lower part of the molecule moves one way, bin after bin."""
-    assert manifactor(f"average {run} --factor {numbers['interval']} --bins 5 --out avg") == 0
-    with mrcfile.open(folder / "avg" / "averages.mrcs") as stack:
-        mass = np.clip(stack.data - np.median(stack.data), 0, None).sum(axis=2)
-    height = (mass * np.arange(54)).sum(axis=1) / mass.sum(axis=1)
-    steps = np.diff(height)
-    assert (steps > 0).all() or (steps < 0).all()
-
-
 BRIDGES = {
     "cryodrgn": {"z_values.txt", "commands.txt"},
     "recovar": {"embedding.pkl", "points.txt", "poses.pkl", "ctf.pkl", "commands.txt"},
@@ -82,26 +71,6 @@ def test_a_run_of_latents_is_exported_and_its_inputs_are_guarded(molecule, laten
     (folder / "original.star").write_text("".join(lines))
     message = refusal("select run --out all.star", folder, capsys)
     assert "original.star holds other particles" in message
-
-
-def test_a_factor_of_two_dimensions_has_a_column_for_each(folder, capsys):
-    disk = datasets.sample("disk", 1000, random_state=0)[0]
-    angle = np.random.default_rng(0).uniform(0, 2 * np.pi, 1000)
-    np.save(folder / "z.npy", np.column_stack([disk, np.cos(angle), np.sin(angle)]))
-    rows = "".join(f"{i + 1:06d}@a.mrcs {i}\n" for i in range(1000))
-    star = f"data_\n\nloop_\n_rlnImageName #1\n_rlnCoordinateX #2\n{rows}"
-    (folder / "original.star").write_text(star)
-    assert manifactor("fit z.npy --particles original.star --sense geometry --out run") == 0
-    topologies = [factor["topology"] for factor in record_of(folder / "run")["factors"]]
-    other = 1 + topologies.index("other")
-    columns = list(starfile.read(folder / "run" / "particles.star"))
-    assert {f"mfFactor{other}Dimension1", f"mfFactor{other}Dimension2"} < set(columns)
-    for line in (
-        f"select run --factor {other} --range 0 1 --out a.csv",
-        f"average run --factor {other}",
-        f"export run --factor {other} --to aspire",
-    ):
-        assert "more dimensions" in refusal(line, folder, capsys)
 
 
 def test_every_bin_has_its_own_file_for_relion(molecule, run, folder, capsys):

@@ -2,9 +2,6 @@
 
 import csv
 import shutil
-import signal
-import subprocess
-import sys
 from types import SimpleNamespace
 
 import numpy as np
@@ -100,49 +97,6 @@ def test_a_stopped_fit_is_resumed(data, folder, capsys, monkeypatch, every_stage
     assert manifactor("fit data.npz --out run --resume") == 0
     assert list(record_of(folder / "run")["seconds"]) == ["factors"]
     assert not (folder / ".run.stages").exists()
-
-
-@pytest.mark.skipif(
-    not hasattr(signal, "pthread_sigmask"), reason="interrupts are sent another way on this system"
-)
-@pytest.mark.nightly
-def test_a_running_fit_ends_in_the_stage_in_which_it_is_interrupted(folder, rng):
-    # So many samples are filtered by several threads, for seconds, between two calls
-    # of the progress bars: the interrupt must be answered before the next call.
-    np.save(folder / "many.npy", rng.uniform(size=(30_000, 2)))
-    line = ["fit", "many.npy", "--fit-samples", "all"]
-    with subprocess.Popen(
-        [sys.executable, "-c", TELLING, *line], cwd=folder, stderr=-1, text=True
-    ) as fit:
-        try:
-            while (said := fit.stderr.readline()) != "spectrum 0.0\n":
-                assert said, "it has ended"
-            fit.send_signal(signal.SIGINT)
-            _, after = fit.communicate(timeout=300)  # guards against a hang only
-        finally:
-            fit.kill()
-    assert fit.returncode == 130, after
-    assert after == "manifactor: interrupted; no partial output was left.\n"
-    assert [path.name for path in folder.iterdir()] == ["many.npy"]
-
-
-# The command, with its progress as lines on standard error. On the checkpoints' clock no
-# time passes: on a busy machine a stage might otherwise be long enough to be kept.
-TELLING = """
-import sys
-from types import SimpleNamespace
-from manifactor.__main__ import main
-from manifactor._support.progress import ProgressBars
-from manifactor.runs import archive
-
-archive.time = SimpleNamespace(monotonic=lambda: 0.0)
-
-def tell(self, stage, fraction):
-    print(stage, fraction, file=sys.stderr, flush=True)
-
-ProgressBars.__call__ = tell
-sys.exit(main())
-"""
 
 
 # Tables: which columns are used, how they are scaled, what is said of them.

@@ -72,18 +72,6 @@ def test_files_of_trajectories_are_one_fit(walked, folder, capsys):
     assert np.array_equal(open_run("run").samples(), X)
 
 
-def test_bursts_are_in_the_columns_and_the_scale_of_the_table(folder, rng):
-    u = rng.random((500, 2))
-    v = u[:, None] + [0.02, 0.03] * rng.normal(size=(500, 5, 2))
-    X, Y = seen(u), seen(v.reshape(-1, 2)).reshape(500, 5, 3)
-    lines = [f"{k},{','.join(map(str, row))}" for k, row in enumerate(X)]
-    (folder / "a.csv").write_text("\n".join(["id,x,y,z", *lines]))
-    np.savez(folder / "near.npz", np.concatenate([np.zeros((500, 5, 1)), Y], axis=2))
-    assert manifactor("fit a.csv --drop id --standardise --bursts near.npz --out run") == 0
-    assert (shares(folder / "run", u) > 0.97).all()
-    assert record_of(folder / "run")["moves"]["bursts"] == str(folder / "near.npz")
-
-
 @pytest.fixture
 def hopping(folder, rng):
     """A table of two latents in long steps, and what followed each row a time of 4 later."""

@@ -1,7 +1,6 @@
 """`fit` on particles, volumes and pictures: files in, coordinates of factors out and back."""
 
 import csv
-import pickle
 import shutil
 
 import mrcfile
@@ -121,22 +120,6 @@ def test_images_of_cryosparc_are_found_and_come_back_with_their_uids(folder, rng
 
 
 @pytest.mark.slow
-def test_coordinates_of_shuffled_particles_are_paired(latent, folder, capsys):
-    order = np.random.default_rng(0).permutation(N)
-    (folder / "z.pkl").write_bytes(pickle.dumps(latent[order]))
-    (folder / "ind.pkl").write_bytes(pickle.dumps(order.tolist()))
-    line = "fit z.pkl --particles original.star --ind ind.pkl --sense geometry --out r"
-    assert manifactor(line) == 0
-    _, number = places(folder / "r")["interval"]
-    written = starfile.read(folder / "r" / "particles.star")["particles"]
-    original = starfile.read(folder / "original.star")["particles"]
-    assert written["rlnImageName"].tolist() == original["rlnImageName"].tolist()
-    # Every particle has its own place, not that of the row it was shuffled to.
-    found = np.corrcoef(written[f"mfFactor{number}"], latent[:, 2])[0, 1]
-    assert abs(found) > 0.99
-
-
-@pytest.mark.slow
 def test_a_series_of_volumes_is_factored_and_averaged(folder, capsys):
     volumes, angle, _ = datasets.simulate_volumes(
         150, size=24, pixel_size=9.5, blur=9.0, random_state=0
@@ -167,16 +150,6 @@ def test_images_turned_and_shifted_in_their_plane_are_brought_into_one_frame(fol
     confounders = record_of(folder / "run")["confounders"]
     assert {one["name"] for one in confounders} == {"in-plane angle", "shift", "half set"}
     assert not any(one["meaning"] for one in confounders)
-
-
-@pytest.mark.slow
-def test_uncorrected_defocus_is_named(folder, capsys):
-    size = "--size 54 --pixel-size 4 --snr 30 --defocus 10000 25000"
-    assert manifactor(f"simulate molecule --n 200 {size} --out data") == 0
-    assert manifactor("fit data/particles.star --sense geometry --out run") == 0
-    out = capsys.readouterr().out
-    assert "Warning: " in out
-    assert "defocus explains" in out
 
 
 # Pictures.

@@ -1,10 +1,7 @@
 """`fit` of several inputs: what is kept, how it is resumed, and who does the work."""
 
 import json
-import os
-import pickle
 import shutil
-from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -125,25 +122,3 @@ def test_a_mistake_in_one_view_is_named_and_the_others_are_kept(inputs, capsys, 
     assert out.splitlines()[2].split() == ["b", "failed", "KeyError:", "'rot'"]
     assert out.endswith("run; 1 failed\n")
     assert {path.name for path in (inputs / "run").iterdir()} == {"a", "c", "views.csv"}
-
-
-class Far(Here):
-    """A worker in another folder, which gets and gives pickles."""
-
-    dashboard = ""
-
-    def outcomes(self, work, jobs, **how):
-        os.chdir("/")
-        yield from super().outcomes(work, pickle.loads(pickle.dumps(jobs)), **how)
-
-
-@pytest.mark.slow
-def test_a_cluster_finds_the_same(inputs, capsys, monkeypatch):
-    pair = FIT.replace(" c.npy", "")
-    assert manifactor(pair) == 0
-    monkeypatch.setattr("manifactor.cluster.cluster_workers", lambda *_, **__: nullcontext(Far()))
-    assert manifactor(f"{pair.replace('run', 'far')} --cluster local:1") == 0
-    assert "the cluster does 1 piece at the same time" in capsys.readouterr().err
-    for name in "ab":
-        far, run = (inputs / out / name / "coordinates.csv" for out in ("far", "run"))
-        assert far.read_bytes() == run.read_bytes()

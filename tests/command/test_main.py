@@ -137,11 +137,6 @@ def test_an_interrupt_during_an_import_has_no_traceback(folder, module, code, li
     assert (command.returncode, err) == (code, line)
 
 
-def test_without_a_command_the_help_is_printed(capsys):
-    assert manifactor("") == 0
-    assert "commands:" in capsys.readouterr().out
-
-
 @pytest.mark.parametrize("line", ["--help", "--version", "fit --help", "fit no.csv", "report no"])
 def test_an_answer_that_needs_no_data_imports_no_library(folder, line):
     code = (

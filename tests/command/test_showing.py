@@ -5,9 +5,6 @@ import shutil
 
 import numpy as np
 import pytest
-from scipy.spatial.transform import Rotation
-
-from manifactor.cryoem.files.particles import euler_matrices
 
 from .conftest import N, manifactor, record_of
 
@@ -60,24 +57,6 @@ def test_the_printed_command_fits_the_best_view(particles, folder, capsys):
     (line,) = [line for line in out.splitlines() if line.startswith("Best view")]
     _, command = line.split(": manifactor ")
     assert manifactor(f"{command} --dry-run") == 0
-
-
-def test_images_are_not_needed_and_cs_files_are_read(folder, capsys, rng):
-    angles = np.c_[rng.normal(40, 3, 400), rng.normal(60, 3, 400), np.zeros(400)]
-    # cryoSPARC's vectors turn the image to the molecule, hence the sign.
-    poses = -Rotation.from_matrix(euler_matrices(angles)).as_rotvec()
-    table = np.zeros(400, dtype=[("uid", "u8"), ("alignments3D/pose", "f4", 3)])
-    table["uid"] = np.arange(400)
-    table["alignments3D/pose"] = poses
-    with (folder / "a.cs").open("wb") as file:
-        np.save(file, table)
-    assert manifactor("views a.cs --rows 1 --width 15") == 0
-    out = capsys.readouterr().out
-    (row,) = [line.split() for line in out.splitlines() if line.startswith("1 ")]
-    assert abs(float(row[1]) - 40) < 2
-    assert abs(float(row[2]) - 60) < 2
-    assert "manifactor fit a.cs --view" in out
-    assert (folder / "a-views.png").is_file()
 
 
 def test_the_ctf_is_corrected_and_few_particles_are_noted(folder, capsys):

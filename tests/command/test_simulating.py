@@ -1,9 +1,7 @@
 """`simulate` and `demo`."""
 
-import mrcfile
 import numpy as np
 import pytest
-import starfile
 
 from .conftest import manifactor
 
@@ -12,22 +10,6 @@ def test_simulated_truth_is_written_beside_the_samples(data):
     with np.load(data) as stored:
         assert sorted(stored) == ["X", "truth1", "truth2"]
         assert stored["X"].shape == (400, 2)
-
-
-def test_all_views_are_simulated_with_their_poses(folder, capsys):
-    line = "simulate molecule --views all --n 20 --snr inf --motions rigid --preferred"
-    assert manifactor(f"{line} --pose-error 3 --correlate .5 --out 'all views'") == 0
-    out = capsys.readouterr().out
-    assert out.endswith("Next: manifactor fit 'all views/particles.star' --all-views\n")
-    table = starfile.read(folder / "all views" / "particles.star")["particles"]
-    truth = np.genfromtxt(folder / "all views" / "truth.csv", delimiter=",", names=True)
-    error = np.abs(table["rlnAngleTilt"] - truth["tilt"])
-    assert 0 < error.max() < 12
-    assert not truth["angle"].any()
-    with mrcfile.open(folder / "all views" / "particles.mrcs") as stack:
-        assert stack.data.shape == (20, 48, 48)
-        assert stack.voxel_size.x == pytest.approx(5.5)
-        assert stack.is_image_stack()
 
 
 @pytest.mark.slow

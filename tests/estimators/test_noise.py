@@ -22,10 +22,13 @@ def noisy():
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::manifactor.NoProductStructureWarning")
+@pytest.mark.filterwarnings("ignore::manifactor.SampleWarning")
 def test_a_circle_is_seen_through_noise_that_is_known_for_each_sample(noisy):
     angle, X, covariance = noisy
-    assert ManifoldFactorizer(random_state=0).fit(X).factors_[0].topology == "other"
-    fit = ManifoldFactorizer(random_state=0).fit(X, noise=covariance)
+    assert (
+        ManifoldFactorizer(sense="geometry", random_state=0).fit(X).factors_[0].topology == "other"
+    )
+    fit = ManifoldFactorizer(sense="geometry", random_state=0).fit(X, noise=covariance)
     assert [factor.topology for factor in fit.factors_] == ["circle"]
     turn = np.exp(1j * np.outer([1, -1], fit.factors_[0].coordinate))
     assert np.abs((turn * np.exp(-1j * angle)).mean(axis=1)).max() > 0.9

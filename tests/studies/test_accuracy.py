@@ -1,7 +1,7 @@
 """The study of accuracy: its table, its records, and the verdicts it counts."""
 
 import json
-from dataclasses import asdict, replace
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -10,7 +10,7 @@ import pytest
 from manifactor._support.workers import Here
 from manifactor.datasets import FIELD
 from studies import accuracy
-from studies.accuracy import Case, TableSettings, full_table, jobs, quick_table
+from studies.accuracy import Case, TableSettings, full_table, quick_table
 from studies.baselines import BASELINES, METHODS
 from studies.field import FieldSettings
 
@@ -31,16 +31,6 @@ def test_the_quick_benchmark_prints_a_table_and_writes_every_run(tmp_path, monke
     assert set(json.loads(lines[0])) >= FIELDS
     with pytest.raises(ValueError, match="must not exist yet"):
         accuracy.main(["--quick"])
-
-
-def test_every_record_can_be_told_from_the_others():
-    table = full_table(TableSettings(seeds=2, random_problems=2))
-    names = jobs(table)
-    assert len(names) == sum(seeds for _, seeds in table)
-    case, _ = table[0]
-    assert names[0].items() <= {**asdict(case), "seed": 0}.items()
-    assert names[0]["n"] == 3000
-    assert "n" not in next(name for name in names if name["shape"] == "random")
 
 
 def test_the_table_has_every_baseline_and_shape_of_the_field_and_what_the_settings_say():
@@ -89,30 +79,6 @@ def test_a_symmetry_is_right_if_named_with_its_angle(monkeypatch):
         monkeypatch.setattr(accuracy, "ManifoldFactorizer", fit(angle))
         assert accuracy.record(case, 0)["right"] == right
     assert not accuracy.record(replace(case, shape="sphere2"), 0)["number_right"]
-
-
-def test_a_part_of_the_table_is_chosen_by_the_start_of_its_groups():
-    table = accuracy.selected(full_table(), group="separable 2-D, even", seeds=2, samples=500)
-    assert {(case.group, case.n, seeds) for case, seeds in table} == {
-        ("separable 2-D, even", 500, 2)
-    }
-    with pytest.raises(ValueError, match=r"separable 3-D, soft.*got 'nothing'"):
-        accuracy.selected(full_table(), group="nothing")
-
-
-def test_a_method_that_fails_is_recorded_and_not_solved(monkeypatch):
-    def failing(*_):
-        raise RuntimeError("no convergence")
-
-    monkeypatch.setitem(METHODS, "failing", failing)
-    found = accuracy.record(Case("boxes", "square", n=100, method="failing"), 0)
-    assert found["verdict"] == "error: no convergence"
-    assert not found["solved"]
-
-
-def test_noise_bounds_what_can_be_attained():
-    noisy = Case("noise", "square", n=400, noise=0.1, columns=20, method="pca")
-    assert 0.5 < accuracy.record(noisy, 0)["attainable"] < 0.95
 
 
 def test_a_case_is_rotated_scaled_and_blurred_relative_to_its_diameter():

@@ -39,11 +39,6 @@ def test_a_fit_that_finds_more_factors_than_the_first_helped(rectangle):
     assert advice._outcome(replace(rectangle, fit=right), again, 0)["outcome"] == "hurt"
 
 
-def test_more_factors_than_there_are_change_nothing(rectangle):
-    asked = Trial(rectangle.problem, {"n_factors": 5})
-    assert advice._outcome(rectangle, asked, 0)["outcome"] == "nothing"
-
-
 def test_thinning_takes_samples_where_they_are_dense():
     rng = np.random.default_rng(0)
     X = np.r_[rng.uniform(size=(900, 2)), rng.uniform(1, 2, size=(100, 2))]

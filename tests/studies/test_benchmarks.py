@@ -66,41 +66,6 @@ def test_a_method_that_did_not_converge_is_marked_in_its_row(peers, monkeypatch)
         assert row.startswith(f"| square | {said} | ")
 
 
-MARKED = "above\n<!-- peers -->\nold\n<!-- /peers -->\nbelow\n"
-
-
-@pytest.mark.parametrize(
-    ("typed", "text", "message"),
-    [
-        (["--methods", "UMAP"], None, "UMAP needs umap-learn"),
-        (["--page", "page.md"], MARKED, "UMAP needs umap-learn"),
-        (["--page", "page.md", "--data", "torus"], MARKED, "--page needs all data and methods"),
-        (["--page", "page.md"], None, "No such file"),
-        (["--page", "page.md"], "<!-- /peers --> <!-- peers -->", "must have the marks"),
-    ],
-)
-def test_what_cannot_be_measured_or_written_is_refused_before(
-    peers, tmp_path, monkeypatch, capsys, typed, text, message
-):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(peers, "find_spec", lambda name: None)
-    assert "UMAP" not in peers.chosen([]).methods  # which nobody named
-    if text is not None:
-        Path("page.md").write_text(text)
-    with pytest.raises(SystemExit, match="2"):
-        peers.chosen(typed)
-    assert message in capsys.readouterr().err
-
-
-def test_a_page_gets_all_rows_between_its_marks(peers, tmp_path, monkeypatch):
-    monkeypatch.setattr(peers, "find_spec", lambda name: object())
-    page = tmp_path / "page.md"
-    page.write_text(MARKED)
-    arguments = peers.chosen(["--page", str(page)])
-    assert (arguments.methods, arguments.data) == (list(peers.METHODS), list(peers.DATA))
-    assert peers.with_table(MARKED, ["new"]) == MARKED.replace("old", "new")
-
-
 def variation(sensitivity, module, name, new):
     return sensitivity.Variation(module, name, 1.0, "x1.5", new)
 
@@ -113,14 +78,6 @@ def test_numbers_of_modules_and_limits_of_criteria_are_changed_both_ways(sensiti
     assert found[f"CRITERIA.{name}", "/1.5"] == pytest.approx(limit / 1.5)
     # What a module only imports is not listed a second time.
     assert not any(setting.endswith("pipeline.MOST_COLUMNS") for setting, _ in found)
-
-
-@pytest.mark.parametrize(
-    ("value", "factor", "expected"),
-    [(3, 1.5, 4), (1, 1 / 1.5, 1), (0.9, 1.5, 1.0), (2.0, 1.5, 3.0), (0, 1.5, 0)],
-)
-def test_counts_are_rounded_and_shares_stay_below_one(sensitivity, value, factor, expected):
-    assert sensitivity.scaled(value, factor) == expected
 
 
 def test_a_number_is_changed_wherever_it_is_used_and_then_restored(sensitivity):
@@ -148,15 +105,3 @@ def test_what_a_number_does_is_counted_and_an_error_is_an_answer(sensitivity):
     record = sensitivity.compared(wrong, before, sensitivity.outcomes(pairs, wrong))
     assert (record["lost"], record["errors"]) == (1, 1)
     assert neighbors.APPROXIMATE_ABOVE == 50_000
-
-
-def test_the_loudest_number_comes_first_in_the_table(sensitivity):
-    before = [(True, "product")]
-    quiet, loud = (variation(sensitivity, "CRITERIA", name, 2.0) for name in "ab")
-    found = [
-        sensitivity.compared(quiet, before, before),
-        sensitivity.compared(loud, before, [(False, "none")]),
-    ]
-    lines = sensitivity.table(found).splitlines()
-    assert lines[2] == "| CRITERIA.b | 1 | +0 -1 | 1 | - | - |"
-    assert lines[-1] == "Without effect: 1 of 2 settings."

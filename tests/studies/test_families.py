@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from studies.cases import Case
 from studies.families import FAMILIES, SYMMETRIC, draw
 
 pytestmark = pytest.mark.nightly
@@ -42,20 +41,6 @@ def test_separating_coordinates_are_orthogonal(group, name):
     assert np.abs(cosines - np.eye(len(chart.box))).max() < 1e-7
 
 
-@pytest.mark.parametrize("name", ["ellipse", "ellipsoid"])
-def test_the_metric_in_confocal_coordinates_has_the_form_of_liouville(name):
-    chart = member("separable 2-D", name)
-    u, v = (np.linspace(low, high, 12)[1:-1] for low, high in chart.box)
-    grid = np.stack(np.meshgrid(u, v, indexing="ij"), axis=-1).reshape(-1, 2)
-    first, second = np.einsum("nii->in", chart.metric(grid)).reshape(2, 10, 10)
-    # (f(u) + g(v)) (a(u) du^2 + b(v) dv^2): the ratio of the lengths is a product, and of f + g the
-    # mixed differences vanish.
-    ratio = first / second
-    np.testing.assert_allclose(ratio * ratio[0, 0], ratio[:, :1] * ratio[:1], rtol=1e-7)
-    terms = first / ratio[:, :1]
-    np.testing.assert_allclose(terms + terms[0, 0], terms[:, :1] + terms[:1], rtol=1e-7)
-
-
 def test_an_ellipsoid_has_the_equation_of_one_and_is_even_by_area():
     X, (along, _) = draw("separable 2-D", "ellipsoid", 4000, random_state=0)
     squares = np.linalg.lstsq(X**2, np.ones(len(X)), rcond=None)[0]
@@ -78,24 +63,6 @@ def test_discs_and_balls_are_even_and_tails_fade_out(group, name, power):
     assert (radius > 0.95).mean() < 0.02
 
 
-@pytest.mark.parametrize("name", ["quarter_turn", "turning_square"])
-def test_a_square_fibre_comes_back_by_a_quarter_turn(name):
-    chart = member("twisted", name)
-    _, x, y = places(chart).T
-    start, end = np.zeros_like(x), np.full_like(x, 2 * np.pi)
-    np.testing.assert_allclose(chart.place(end, x, y), chart.place(start, -y, x), atol=1e-12)
-    assert np.abs(chart.place(end, x, y) - chart.place(start, x, y)).max() > 0.5
-
-
-def test_a_level_mapping_torus_is_nearly_flat():
-    chart = member("twisted", "quarter_turn")
-    t, x, y = places(chart).T
-    metric = chart.metric(np.c_[t, x, y])
-    assert np.abs(metric[:, 1:, :] - np.eye(3)[1:]).max() < 1e-8
-    along = metric[:, 0, 0] - 3 / 16 * (x**2 + y**2)
-    np.testing.assert_allclose(along, along[0])
-
-
 @pytest.mark.parametrize("name", ["moebius", "klein_bottle", "reflected_disc", "reflected_sphere"])
 def test_a_fibre_comes_back_reflected(name):
     chart = member("twisted", name)
@@ -112,11 +79,3 @@ def test_symmetric_shapes_have_a_name_and_tori_an_angle(name):
     X, symmetry = draw("symmetric", name, 50, random_state=0)
     assert X.shape[0] == 50
     assert (symmetry.lattice_angle is not None) == (symmetry.name == "flat torus")
-
-
-def test_noise_is_relative_to_the_size_of_a_member():
-    case = {"n": 2000, "families": "separable 2-D", "columns": 10}
-    clean, _ = Case("x", "annulus", **case).draw(3)
-    noisy, _ = Case("x", "annulus", noise=0.05, **case).draw(3)
-    size = np.sqrt(clean.var(axis=0).sum())
-    assert (noisy - clean).std() == pytest.approx(0.05 * size, rel=0.02)

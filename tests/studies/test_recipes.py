@@ -2,22 +2,17 @@
 
 import io
 import json
-import signal
-import subprocess
-import sys
 from functools import partial
 
 import numpy as np
 import pytest
 from PIL import Image
 
-from manifactor._support.processes import interrupts_held
 from manifactor._support.workers import Here
 from studies.paper import recipes
 from studies.paper.finding import Job
-from studies.paper.lab import COMPARED, Lab
-from studies.paper.page import as_html, as_markdown
-from studies.paper.recipes import RECIPES, chosen, reproduce
+from studies.paper.lab import Lab
+from studies.paper.recipes import RECIPES, reproduce
 from studies.paper.section import Settings
 
 from ..views.conftest import Reader
@@ -114,13 +109,6 @@ def test_the_same_seed_gives_the_same_numbers_and_another_seed_others(tmp_path, 
     assert runs[0] == runs[1] != runs[2]
 
 
-def test_recipes_are_chosen_by_name_in_their_own_order():
-    assert chosen(["all", "fig2"]) == chosen([]) == list(RECIPES)
-    assert chosen(["fig3", "fig1", "fig3"]) == ["fig1", "fig3"]
-    with pytest.raises(ValueError, match="fig99"):
-        chosen(["fig99"])
-
-
 def test_a_folder_of_something_else_is_left_alone(tmp_path):
     (tmp_path / "numbers.json").write_text("{}")
     with pytest.raises(ValueError, match="new, empty, or hold"):
@@ -139,18 +127,6 @@ RECORD = {"versions": {"manifactor": "1"}, "python": "3", "sections": {"fig1": S
 RECORD |= {"settings": {"quick": False, "seed": 3}}
 
 
-def test_the_page_in_markdown_has_an_empty_line_between_blocks_and_a_footer():
-    text = as_markdown(RECORD)
-    assert "\n\n| N | ours |\n| --- | --- |\n| 20 | 0.1 |\n\nSeconds.\n\n" in text
-    assert "Seed 3; 2 minutes; Python 3, manifactor 1." in text
-    assert "a quick run" not in text
-
-
-def test_emphasis_becomes_markup_and_everything_else_is_escaped(tmp_path):
-    text = "The <em>first</em> &lt;text&gt; with <code>code</code>."
-    assert f"<p>{text}</p>" in as_html(RECORD, tmp_path)
-
-
 # Fits side by side.
 
 
@@ -162,24 +138,3 @@ def test_a_job_that_is_asked_for_twice_is_run_once(monkeypatch):
     assert lab.measure([job, other, job]) == [None, None, None]
     assert run == [job, other]
     assert shares == [1 / 3, 2 / 3]  # the whole when the figure is drawn
-
-
-def test_what_was_found_is_remembered_and_compared_by_method(lab):
-    settings = Settings(quick=True, seed=3)
-    known = {Job("torus", method, settings.n, 3): lab.found["torus", method] for method in COMPARED}
-    # Nothing is run: a job that is not known would need a process.
-    remembering = Lab(Here(), known=dict(known))
-    both = remembering.compare(["torus"], settings)["torus"]
-    assert list(both) == list(COMPARED)
-    assert all(both[method] is lab.found["torus", method] for method in COMPARED)
-    assert remembering.measure(list(known)) == [one.numbers for one in known.values()]
-
-
-def test_workers_do_not_see_interrupts():
-    program = "print('ready', flush=True); input(); print('whole')"
-    with interrupts_held():
-        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-        child = subprocess.Popen([sys.executable, "-c", program], **pipes)
-    assert child.stdout.readline() == "ready\n"
-    child.send_signal(signal.SIGINT)
-    assert child.communicate("\n")[0] == "whole\n"

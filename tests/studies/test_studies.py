@@ -9,12 +9,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from manifactor import ManifoldFactorizer, datasets
 from manifactor._support import __version__
 from manifactor._support.workers import Here
-from manifactor.models.separable.symmetry import Symmetries
 from studies import calibration, rows
-from studies.calibration import CalibrationSettings, curves, diagram
+from studies.calibration import diagram
 from studies.keeping import finish, in_order, keep, kept_records, positions, unfinished
 
 pytestmark = pytest.mark.nightly
@@ -39,28 +37,6 @@ def test_an_answer_is_compared_with_the_truth(monkeypatch):
     assert "NaN" not in json.dumps(found)
 
 
-def test_a_near_product_may_be_solved_and_wrongly_be_called_a_product():
-    verdicts = ("product", "partial", "partial")
-    near = [answer(verdict, True, kind="near", product=False) for verdict in verdicts]
-    report = calibration.render(near)
-    assert "| near | 3 | 100% | 1 of 1 | - | 2 of 2 | - | - | 1 of 3 |" in report
-    assert 'but called "product": 33.3% (1 of 3;' in report
-
-
-def failing(*_):
-    raise RuntimeError("no convergence")
-
-
-def test_a_fit_that_fails_is_recorded_and_not_solved(monkeypatch):
-    monkeypatch.setattr(ManifoldFactorizer, "fit", failing)
-    monkeypatch.setattr("manifactor.datasets.problems.N_SAMPLES", (100, 100.1))
-    found = calibration.record(0)
-    assert found["verdict"] == "error: no convergence"
-    assert not found["solved"]
-    assert not found["right"]
-    assert "Fits that failed: 1, problems 0." in calibration.render([found])
-
-
 def test_the_report_has_the_share_of_products_that_are_right():
     records = [
         *(answer("product", True) for _ in range(3)),
@@ -74,16 +50,6 @@ def test_the_report_has_the_share_of_products_that_are_right():
     assert "| irreducible | 1 | 100% | - | - | - | - | 1 of 1 | 0 of 1 |" in report
     assert "| all | 5 | 80% | 3 of 4 | - | - | - | 1 of 1 | 0 of 1 |" in report
     assert "soft" not in report
-
-
-def test_bins_of_the_probability_hold_equally_many_answers():
-    records = [answer("product", i >= 10, probability=i / 40) for i in range(40)]
-    found = curves(records, settings=CalibrationSettings(n_bins=4))
-    assert list(found) == ["product"]
-    assert [one.rate for one in found["product"]] == [0, 1, 1, 1]
-    means = [one.probability for one in found["product"]]
-    assert means == pytest.approx([0.1125, 0.3625, 0.6125, 0.8625])
-    assert all(one.low <= one.rate <= one.high for one in found["product"])
 
 
 @pytest.mark.parametrize(
@@ -101,37 +67,6 @@ def test_on_a_problem_with_one_factor_the_verdict_none_is_right(monkeypatch, rng
     assert (found["factors"], found["verdict"]) == (1, verdict)
     assert found["right"] is right
     assert not found["solved"]
-
-
-@pytest.mark.parametrize(
-    ("verdict", "right"), [("separable", True), ("partial", True), ("product", False)]
-)
-def test_coordinates_that_separate_are_right_but_not_as_a_product(monkeypatch, verdict, right):
-    monkeypatch.setattr("manifactor.datasets.problems.N_SAMPLES", (1000, 1000.1))
-    problem = datasets.random_problem(15)  # an ellipsoid
-    found = [SimpleNamespace(embedding=each) for each in problem.coordinates[0]]
-    fitted = SimpleNamespace(verdict_=verdict, factors_=found)
-    fitted.evidence_ = SimpleNamespace(tests=[], reason="", symmetries=None, probability=np.nan)
-    fitted.fit = lambda X: fitted
-    monkeypatch.setattr("studies.calibration.ManifoldFactorizer", lambda **_: fitted)
-    assert calibration.record(15)["right"] is right
-    # An axis and the angle around another are not orthogonal.
-    fitted.factors_ = [found[0], SimpleNamespace(embedding=problem.coordinates[1][1])]
-    assert not calibration.record(15)["right"]
-
-
-def test_both_angles_of_a_flat_torus_are_its_factors(monkeypatch):
-    monkeypatch.setattr("manifactor.datasets.problems.N_SAMPLES", (1000, 1000.1))
-    problem = datasets.random_problem(24)  # two circles at an angle
-    angles = np.column_stack([np.arctan2(*each.T) for each in problem.truth])
-    fitted = SimpleNamespace(verdict_="none", factors_=[SimpleNamespace(embedding=problem.X)])
-    named = Symmetries(2, "flat torus", angles=angles)
-    fitted.evidence_ = SimpleNamespace(tests=[], reason="", symmetries=named, probability=np.nan)
-    fitted.fit = lambda X: fitted
-    monkeypatch.setattr("studies.calibration.ManifoldFactorizer", lambda **_: fitted)
-    assert calibration.record(24)["right"]
-    fitted.evidence_.symmetries = None
-    assert not calibration.record(24)["right"]
 
 
 def test_the_diagram_is_drawn_of_a_single_answer_for_light_and_dark_screens():
@@ -211,19 +146,3 @@ def test_a_row_of_hard_cases_is_fitted_counted_and_written(tmp_path, monkeypatch
     assert not (found["verdict"] == "product" and not found["solved"])
     row = '| planet seen from Earth | 1 | wrong "product" | at most 1 of 60 | 0 of 1 |'
     assert row in (tmp_path / "rows.md").read_text()
-
-
-def test_every_row_draws_samples_with_their_truth():
-    drawn = [rows.planets(0), rows.torus(0), rows.tails(3, 0), rows.heart_and_breath(0)]
-    for X, truths in [*drawn, rows.nested(3, 500), rows.any_problem(1)]:
-        assert {len(X)} == {len(t) for truth in truths for t in truth}
-        assert np.isfinite(X).all()
-    np.testing.assert_array_equal(rows.nested(3, 500)[0], rows.nested(3, 1000)[0][:500])
-
-
-def test_a_given_number_of_factors_is_compared_with_the_number_found():
-    fit = {"verdict": "product", "row": "number of factors given", "seconds": 1.0}
-    right = {**fit, "factors": 2, "solved": True}
-    failed = {"verdict": "error", "factors": 0, "solved": False}
-    table = rows.render([{**right, "given": right}, {**right, "given": failed}, right])
-    assert "another number 1 of 2, less right 1 of 2" in table

@@ -41,7 +41,7 @@ def coarse():
 
 @pytest.mark.slow
 def test_every_particle_gets_its_places(coarse):
-    images, places = moving(1200)
+    images, places = moving(900)
     found = factor_all_views(images, {"n_factors": 2})
     assert found.fit.verdict_ in ("product", "partial")
     topologies = [factor.topology for factor in found.fit.factors_]
@@ -57,8 +57,8 @@ def test_every_particle_gets_its_places(coarse):
     truth = np.column_stack([np.cos(angle), np.sin(angle), places[:, 1]])
     known = np.column_stack([np.ones(len(places)), found.principal.coordinates])
     rest = truth - known @ np.linalg.lstsq(known, truth, rcond=None)[0]
-    assert np.all(rest.var(axis=0) < 0.3 * truth.var(axis=0))
-    assert np.all(np.diff(found.principal.precision) <= 0)
+    assert np.all(rest.var(axis=0) < 0.35 * truth.var(axis=0))
+    assert np.all(np.diff(found.principal.information) <= 0)
 
 
 def test_a_rigid_molecule_shows_no_motion(coarse, monkeypatch):
@@ -167,8 +167,8 @@ def test_motions_that_their_own_coordinates_do_not_show_are_passed_over(monkeypa
 
 
 def test_a_factor_that_no_image_shows_is_dropped_and_the_rest_judged_again(monkeypatch):
-    height = np.random.default_rng(2).uniform(-1.5, 1.5, 1500)
-    states = CIRCLE + np.outer(height, [0, 0, 1])
+    height = np.random.default_rng(2).uniform(-1.5, 1.5, 700)
+    states = CIRCLE[:700] + np.outer(height, [0, 0, 1])
     monkeypatch.setattr(fitting, "principal_volumes", lambda *_, **__: seen(states))
     monkeypatch.setattr(fitting, "place_particles", placed_but_by({}))
     assert factor_all_views(None).headline.startswith("two motions: a")
