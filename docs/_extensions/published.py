@@ -11,16 +11,12 @@ from pkgutil import resolve_name
 # Public for the other rooms of the package, of no use to a reader of the site.
 FOR_OTHER_ROOMS = frozenset(
     {
-        "combinations",
         "combined",
-        "effective",
         "is_of_term",
         "local_products",
         "locator",
         "lowest",
         "of_term",
-        "place",
-        "place_by",
         "require_room",
         "restore",
         "triple_products",
