@@ -25,6 +25,8 @@ MOST_DRAWN = 20_000
 FEWEST_SAMPLES = 4
 # Sides of an image. Shorter ones are those of short trajectories, or coordinates of atoms.
 FEWEST_PIXELS = 4
+# Kinds of arrays that are not in memory.
+OUTSIDE_MEMORY = ("dask", "chunks")
 
 
 def image_shape(shape: Sequence[int]) -> tuple[int, ...] | None:
@@ -65,24 +67,23 @@ def as_rows(X: Any, *, several: bool = False) -> tuple[Any, tuple[int, ...] | No
     return X.reshape((X.shape[0], prod(shape))), shape
 
 
-def is_lazy(X: Any) -> bool:
-    """Return whether this is a Dask array; refuse other collections of Dask."""
-    if not hasattr(X, "__dask_graph__"):
-        return False
-    if not hasattr(X, "rechunk"):
-        raise ValueError(
-            f"of Dask, `X` must be an array; got {type(X).__name__}. Convert a data "
-            "frame: X.to_dask_array(lengths=True)."
-        )
-    return True
+def kind_of(X: Any) -> str:
+    """Return what holds samples: "dask", "chunks", "pandas", "polars", or "array" for all else.
 
-
-def is_outside_memory(X: Any) -> bool:
-    """Return whether this is an array in chunks: of Dask, Zarr or HDF5."""
+    Chunks are those of Zarr or HDF5. Collections of Dask other than arrays are refused.
+    """
+    if hasattr(X, "__dask_graph__"):
+        if not hasattr(X, "rechunk"):
+            raise ValueError(
+                f"of Dask, `X` must be an array; got {type(X).__name__}. Convert a data "
+                "frame: X.to_dask_array(lengths=True)."
+            )
+        return "dask"
+    package = type(X).__module__.partition(".")[0]
     # Arrays of HDF5 that were written at once have no chunks.
-    of_hdf5 = type(X).__module__.startswith("h5py.")
-    in_chunks = hasattr(X, "dtype") and getattr(X, "chunks", None) is not None
-    return is_lazy(X) or of_hdf5 or in_chunks
+    if package == "h5py" or (hasattr(X, "dtype") and getattr(X, "chunks", None) is not None):
+        return "chunks"
+    return "polars" if package == "polars" else "pandas" if hasattr(X, "iloc") else "array"
 
 
 def require_known_shape(X: Any) -> None:
@@ -100,7 +101,7 @@ def require_known_shape(X: Any) -> None:
 
 def drawn_samples(estimator: Any, X: Any, asked: int | str) -> tuple[Any, np.ndarray | None]:
     """Return the samples to fit, and their rows; None for all that were given."""
-    outside = is_outside_memory(X)
+    outside = kind_of(X) in OUTSIDE_MEMORY
     if not outside and asked in ("auto", "all"):
         return X, None
     if sp.issparse(X):
@@ -134,16 +135,25 @@ def draw_count(asked: int | str, n_samples: int) -> int:
     return min(require_count("fit_samples", asked, low=FEWEST_SAMPLES, high=10**9), n_samples)
 
 
-def take_rows(X: Any, rows: np.ndarray) -> np.ndarray:
-    """Return some samples, ascending; chunks that hold none of them are not read."""
-    if is_lazy(X):
-        return np.asarray(X[rows].compute())
-    if not is_outside_memory(X):
-        frame = frame_index(X) is not None
-        return X.iloc[rows] if hasattr(X, "iloc") else (X if frame else np.asarray(X))[rows]
+def _take_chunks(X: Any, rows: np.ndarray) -> np.ndarray:
     at_once = X.chunks[0] if X.chunks else 2**16
     edges = np.append(np.arange(0, X.shape[0], at_once), X.shape[0])
     return take_by_chunks(rows, edges, lambda start, stop: np.asarray(X[start:stop]))
+
+
+# How some rows of samples are taken, by `kind_of`.
+TAKE: dict[str, Callable[[Any, np.ndarray], Any]] = {
+    "dask": lambda X, rows: np.asarray(X[rows].compute()),
+    "chunks": _take_chunks,
+    "pandas": lambda X, rows: X.iloc[rows],
+    "polars": lambda X, rows: X[rows],
+    "array": lambda X, rows: np.asarray(X)[rows],
+}
+
+
+def take_rows(X: Any, rows: np.ndarray) -> Any:
+    """Return some samples, ascending; chunks that hold none of them are not read."""
+    return TAKE[kind_of(X)](X, rows)
 
 
 def take_by_chunks(
@@ -185,8 +195,7 @@ def _rows(block: np.ndarray, work: Callable, block_info=None) -> np.ndarray:
 
 def places_as_table(places: Sequence[Placed]) -> np.ndarray:
     """Return all numbers of places side by side."""
-    known = [each for placed in places for each in placed if each is not None]
-    return np.hstack([each.reshape(len(each), -1) for each in known])
+    return np.column_stack([part for placed in places for part in placed if part is not None])
 
 
 def table_width(factors: Sequence[Factor]) -> int:
@@ -197,13 +206,12 @@ def table_width(factors: Sequence[Factor]) -> int:
 
 def places_of_table(table, factors: Sequence[Factor]) -> list[Placed]:
     """Return places from the table that `places_as_table` makes of them."""
-    places, start = [], 0
+    places = []
     for factor in factors:
-        middle = start + factor.embedding.shape[1]
-        last = start + table_width([factor]) - 1
-        coordinate = None if factor.coordinate is None else table[:, middle]
-        places.append(Placed(table[:, start:middle], coordinate, table[:, last]))
-        start = last + 1
+        width, end = factor.embedding.shape[1], table_width([factor])
+        coordinate = None if factor.coordinate is None else table[:, width]
+        places.append(Placed(table[:, :width], coordinate, table[:, end - 1]))
+        table = table[:, end:]
     return places
 
 
@@ -249,40 +257,37 @@ def coordinate_table(
 ) -> np.ndarray:
     """Return coordinates of (embedding, coordinate) on each factor side by side, nan for None."""
     table = np.full((len(places[0][0]), len(factors)), np.nan, dtype)
-    for own, (_, coordinate), factor in zip(table.T, places, factors, strict=True):
+    for column, (_, coordinate), factor in zip(table.T, places, factors, strict=True):
         if coordinate is not None:
-            own[:] = rounded(coordinate, factor.topology, dtype)
+            column[:] = rounded(coordinate, factor.topology, dtype)
     return table
 
 
-def frame_index(X: Any, rows: np.ndarray | None = None) -> Any:
-    """Return the index of rows of a data frame of pandas, "polars" for one of polars, or None."""
-    if type(X).__module__.partition(".")[0] == "polars":
-        return "polars"
-    if not hasattr(X, "iloc"):
-        return None
-    return X.index if rows is None else X.index[rows]
+def frame_of(X: Any, rows: np.ndarray | None = None) -> tuple[str, Any]:
+    """Return the package of data frames for rows of samples, and their index, None for numbers."""
+    kind = kind_of(X)
+    if kind != "pandas":
+        return "polars" if kind == "polars" else "pandas", None
+    return "pandas", X.index if rows is None else X.index[rows]
 
 
 def coordinate_frame(
-    places: Sequence[Factor] | Sequence[Placed], factors: Sequence[Factor], index: Any
+    places: Sequence[Factor] | Sequence[Placed], factors: Sequence[Factor], package: str, index: Any
 ) -> Any:
-    """Return coordinates and confidence on each factor as a data frame with an index."""
+    """Return coordinates and confidence on each factor as a data frame of a package."""
     columns = {}
     at: Any
     for number, (factor, at) in enumerate(zip(factors, places, strict=True), start=1):
-        name = f"factor{number}"
+        known = {f"_{k}": column for k, column in enumerate(at.embedding.T)}
         if factor.topology == "interval":
-            columns[name] = at.coordinate
+            known = {"": at.coordinate}
         elif factor.topology == "circle":
-            columns[f"{name}_degrees"] = np.degrees(at.coordinate)
-            columns |= {f"{name}_cos": np.cos(at.coordinate), f"{name}_sin": np.sin(at.coordinate)}
-        else:
-            columns |= {f"{name}_{k}": each for k, each in enumerate(at.embedding.T)}
-        columns[f"{name}_confidence"] = at.confidence
-    if isinstance(index, str):
-        return extra("polars").DataFrame(columns)
-    return extra("pandas").DataFrame(columns, index=index)
+            angle = at.coordinate
+            known = {"_degrees": np.degrees(angle), "_cos": np.cos(angle), "_sin": np.sin(angle)}
+        known["_confidence"] = at.confidence
+        columns |= {f"factor{number}{name}": column for name, column in known.items()}
+    how = {} if package == "polars" else {"index": index}
+    return extra(package).DataFrame(columns, **how)
 
 
 def numbers(given: Any, argument: str) -> np.ndarray:

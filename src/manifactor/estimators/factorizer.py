@@ -24,10 +24,10 @@ from manifactor.estimators.arrays import (
     as_rows,
     coordinate_frame,
     coordinate_table,
-    frame_index,
+    frame_of,
     given_places,
     given_precision,
-    is_lazy,
+    kind_of,
     lazy_table,
     numbers,
     places_as_table,
@@ -289,7 +289,7 @@ class ManifoldFactorizer(SpectralEstimator):
     factorization_: Factorization
     # That of the samples of the fit; archives do not hold it.
     _precision: type[np.floating] = np.float64
-    _index: Any = None
+    _frame: tuple[str, Any] = ("pandas", None)
 
     def __init__(
         self,
@@ -376,13 +376,13 @@ class ManifoldFactorizer(SpectralEstimator):
         -------
         self
         """
-        factoring, index = self._checked_settings(), partial(frame_index, X)
+        factoring, frame = self._checked_settings(), partial(frame_of, X)
         X, self.image_shape_ = as_rows(X, several=trajectories is True)
         given = {"metric": metric, "times": times, "trajectories": trajectories}
         given |= {"bursts": bursts, "pairs": pairs}
         X, moves = given_moves(self, X, given, lag)
         how = {"noise": _as_array(noise), "stages": stages, "column_names": column_names}
-        find = partial(_draw_and_find, X, factoring, index, fit_samples, how)
+        find = partial(_draw_and_find, X, factoring, frame, fit_samples, how)
         self._find_by_moves(find, moves, lag)
         return self
 
@@ -598,7 +598,7 @@ class ManifoldFactorizer(SpectralEstimator):
         width = len(self.get_feature_names_out())
         return (
             self._lazy(X, attrgetter("_embeddings"), width)
-            if is_lazy(X)
+            if kind_of(X) == "dask"
             else like(X, self._embeddings(X))
         )
 
@@ -631,7 +631,7 @@ class ManifoldFactorizer(SpectralEstimator):
             fit was loaded from a file.
         """
         check_is_fitted(self)
-        if is_lazy(X):
+        if kind_of(X) == "dask":
             return self._lazy(X, attrgetter("_new_coordinates"), self.n_factors_)
         if X is not None:
             return like(X, self._new_coordinates(X))
@@ -660,9 +660,10 @@ class ManifoldFactorizer(SpectralEstimator):
         """
         check_is_fitted(self)
         if X is not None:
-            return coordinate_frame(self.locate(X), self.factors_, frame_index(X))
-        index = self.rows_ if self._index is None else self._index
-        return coordinate_frame(self.factors_, self.factors_, index)
+            return coordinate_frame(self.locate(X), self.factors_, *frame_of(X))
+        package, index = self._frame
+        index = self.rows_ if index is None else index
+        return coordinate_frame(self.factors_, self.factors_, package, index)
 
     def _new_coordinates(self, X, first_row: int = 0) -> np.ndarray:
         """Return the coordinates of new samples; rows count from the first."""
@@ -690,7 +691,7 @@ class ManifoldFactorizer(SpectralEstimator):
             places of the same samples in memory.
         """
         check_is_fitted(self)
-        if is_lazy(X):
+        if kind_of(X) == "dask":
             work = partial(_locating, n_new=X.shape[0])
             table = self._lazy(X, work, table_width(self.factors_))
             return places_of_table(table, self.factors_)
@@ -722,7 +723,7 @@ class ManifoldFactorizer(SpectralEstimator):
     def _lean(self) -> "ManifoldFactorizer":
         """Return the same without what only a next fit needs; it goes to workers."""
         lean = copy(self).set_params(callback=None, verbose=False)
-        for name in ("_index", "_moves"):  # as large as the fit itself
+        for name in ("_frame", "_moves"):  # as large as the fit itself
             lean.__dict__.pop(name, None)
         return lean
 
@@ -1013,7 +1014,7 @@ def _as_array(noise):
     return noise
 
 
-def _draw_and_find(X, factoring, index, fit_samples, how, estimator, moves) -> None:
+def _draw_and_find(X, factoring, frame, fit_samples, how, estimator, moves) -> None:
     """Find the factors of some samples, and remember which they are."""
     given, noise = X, how["noise"]
     X, rows, moves = drawn_with_moves(estimator, X, moves, fit_samples)
@@ -1023,7 +1024,7 @@ def _draw_and_find(X, factoring, index, fit_samples, how, estimator, moves) -> N
     with estimator._progress(estimator.callback) as callback:
         estimator._find(X, factoring, moves, callback, **how)
     estimator.rows_, estimator._precision = rows, precision_of(X)
-    estimator._index, estimator._moves = index(rows), moves
+    estimator._frame, estimator._moves = frame(rows), moves
 
 
 def _locating(estimator: ManifoldFactorizer, n_new: int) -> Callable[[np.ndarray, int], np.ndarray]:

@@ -11,9 +11,10 @@ from manifactor._support.errors import warn_caller
 from manifactor._support.parameters import require_number
 from manifactor._support.values import bad_values, require_values
 from manifactor.estimators.arrays import (
+    OUTSIDE_MEMORY,
     draw_count,
     drawn_samples,
-    is_outside_memory,
+    kind_of,
     numbers,
     take_rows,
 )
@@ -83,7 +84,7 @@ def given_moves(
             f"`n_neighbors` must be a number or 'auto' with `{names[0]}`; got 'all'. Leave it at "
             "its default."
         )
-    if sp.issparse(X) or is_outside_memory(X):
+    if sp.issparse(X) or kind_of(X) in OUTSIDE_MEMORY:
         raise ValueError(
             f"`X` must be samples in memory with `{names[0]}`; got {type(X).__name__}. Load them "
             "first, as in numpy.asarray(X)."
