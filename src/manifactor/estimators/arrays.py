@@ -275,7 +275,7 @@ def coordinate_frame(
     places: Sequence[Factor] | Sequence[Placed], factors: Sequence[Factor], package: str, index: Any
 ) -> Any:
     """Return coordinates and confidence on each factor as a data frame of a package."""
-    columns = {}
+    columns: dict[str, Any] = {}
     at: Any
     for number, (factor, at) in enumerate(zip(factors, places, strict=True), start=1):
         known = {f"_{k}": column for k, column in enumerate(at.embedding.T)}
