@@ -204,7 +204,11 @@ def test_a_table_has_columns_for_each_factor(found):
 
 def test_shares_of_columns_add_up_to_one(kind, found):
     fit, _ = found
-    given = [shape("torus", 300)] if kind == "precomputed" else []
+    given = []
+    if kind == "precomputed":
+        given = [shape("torus", 300)]
+        with pytest.raises(ValueError, match="knows distances only"):
+            fit.loadings()
     loadings = fit.loadings(*given)
     total = np.column_stack([loadings.shares, loadings.interactions, loadings.noise]).sum(axis=1)
     np.testing.assert_allclose(total, 1)

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from manifactor import DiffusionMap, ManifoldFactorizer, load, save
+from manifactor import DiffusionMap, ManifoldFactorizer
 from manifactor.estimators.arrays import image_shape
 
 
@@ -33,8 +33,12 @@ def fit(images):
     return fitted(images)
 
 
-def test_images_are_fitted_and_placed_as_rows_of_pixels(fit, images, rows, tmp_path):
-    same = fitted(rows)
+@pytest.fixture(scope="module")
+def same(rows):
+    return fitted(rows)
+
+
+def test_images_are_fitted_and_placed_as_rows_of_pixels(fit, same, images, rows):
     assert fit.image_shape_ == (6, 5, 3)
     assert same.image_shape_ is None
     assert np.array_equal(fit.transform(images[:9]), same.transform(rows[:9]))
@@ -48,14 +52,9 @@ def test_images_are_fitted_and_placed_as_rows_of_pixels(fit, images, rows, tmp_p
         assert np.array_equal(here.embedding, blocks.embedding.compute())
 
 
-def test_images_come_back_as_images_also_after_loading(fit, rows, tmp_path):
-    flat = fitted(rows).along(0, 5)
-    assert np.array_equal(fit.along(0, 5), flat.reshape(5, 6, 5, 3))
-    save(fit, tmp_path / "fit.npz")
-    again = load(tmp_path / "fit.npz")
-    assert again.image_shape_ == (6, 5, 3)
-    back = again.inverse_transform(fit.transform(rows[:7]))
-    assert back.shape == (7, 6, 5, 3)
+def test_images_come_back_as_images(fit, same, rows):
+    assert np.array_equal(fit.along(0, 5), same.along(0, 5).reshape(5, 6, 5, 3))
+    back = fit.inverse_transform(fit.transform(rows[:7]))
     assert np.abs(back.reshape(7, -1) - rows[:7]).max() < 0.2
     assert fit.inverse_transform(fit.transform(rows[:7]), values=rows[:, 0]).shape == (7,)
 

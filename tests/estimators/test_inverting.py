@@ -3,11 +3,10 @@ import pickle
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
-from sklearn.neighbors import kneighbors_graph
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from manifactor import ManifoldFactorizer, datasets, load, save
+from manifactor import ManifoldFactorizer, datasets, save
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +58,7 @@ def test_values_have_a_number_of_neighbours_of_their_own(fit, torus, rng):
     assert np.array_equal(fit.inverse_transform(places, values=noise), found)
 
 
-def test_the_way_back_changes_nothing_of_the_fit_and_a_loaded_one_does_the_same(plane, tmp_path):
+def test_the_way_back_changes_nothing_of_the_fit(plane, tmp_path):
     fit, X = plane
 
     def state():
@@ -78,9 +77,6 @@ def test_the_way_back_changes_nothing_of_the_fit_and_a_loaded_one_does_the_same(
     assert all(attributes[name] is after[0][name] for name in attributes)
     assert (choices, archive) == after[1:]
     assert len(pickle.dumps(fit)) == len(pickled)
-    loaded = load(tmp_path / "fit.npz")
-    assert np.array_equal(loaded.inverse_transform(places), fit.inverse_transform(places))
-    assert loaded.inverse_neighbors() == fit.inverse_neighbors()
 
 
 def test_components_that_were_dropped_are_filled_with_their_mean(rng):
@@ -160,34 +156,3 @@ def test_what_the_way_back_cannot_use_is_refused(fit, argument, given, message):
     if argument == "values":
         with pytest.raises(ValueError, match=message):
             fit.inverse_neighbors(given)
-
-
-@pytest.mark.parametrize(
-    ("factor", "others", "message"),
-    [
-        *((factor, None, "`factor` must be") for factor in (-1, 2, 0.5, "first")),
-        (0, np.zeros((2, 4)), "`others` must be one place; got 2"),
-        (0, MASKED[0], "`others` must not have masked values; got"),
-    ],
-)
-def test_frames_that_there_are_not_are_refused(fit, factor, others, message):
-    with pytest.raises(ValueError, match=message):
-        fit.along(factor, others=others)
-
-
-def test_distances_have_no_samples_but_values(torus):
-    X = torus[0][:300]
-    graph = kneighbors_graph(X, 40, mode="distance")
-    fit = ManifoldFactorizer(1, neighbors="precomputed", n_functions=20).fit(graph)
-    places = fit.fit_transform(graph)[:5]
-    with pytest.raises(ValueError, match=r"distances only.*values=samples"):
-        fit.inverse_transform(places)
-    with pytest.raises(ValueError, match="distances only"):
-        fit.inverse_neighbors()
-    assert fit.inverse_transform(places, values=X).shape == (5, 4)
-
-
-def test_a_surface_has_no_order_to_go_along(torus):
-    fit = ManifoldFactorizer(1, n_functions=20, random_state=0).fit(torus[0][:300])
-    with pytest.raises(ValueError, match=r"surface\. Pass places along a path"):
-        fit.along(0)

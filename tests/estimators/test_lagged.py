@@ -59,9 +59,7 @@ def test_without_moves_there_are_no_rates(path):
         plain.markov_model(0)
 
 
-def test_new_samples_are_placed_as_those_of_the_fit(rng, path, fit):
-    _, X = path
-    assert np.abs(fit.transform(X[fit.rows_]) - fit.coordinates()).mean() < 0.01
+def test_new_samples_are_placed_as_those_of_the_fit(rng, fit):
     new = rng.random((400, 2))
     found = fit.transform(seen(new))
     assert score([found[:, [0]], found[:, [1]]], truth_of(new)).worst > 0.95
@@ -69,10 +67,9 @@ def test_new_samples_are_placed_as_those_of_the_fit(rng, path, fit):
     assert np.allclose(np.column_stack([each.coordinate for each in located]), found)
 
 
-def test_a_fit_by_pairs_is_the_same_after_it_was_saved(path, fit, tmp_path):
+def test_archives_hold_rates_but_no_pairs(fit, tmp_path):
     save(fit, tmp_path / "fit.npz")
-    loaded, some = load(tmp_path / "fit.npz"), path[1][:50]
-    assert np.array_equal(loaded.transform(some), fit.transform(some))
+    loaded = load(tmp_path / "fit.npz")
     assert np.array_equal(loaded.rates_[0], fit.rates_[0])
     with pytest.raises(ValueError, match="loaded from a file"):
         loaded.markov_model(0)

@@ -3,7 +3,6 @@
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.neighbors import kneighbors_graph
 
 from manifactor import ManifoldFactorizer, datasets
 
@@ -67,14 +66,6 @@ def test_noise_that_was_dropped_counts_as_noise(rng):
         # Some of the noise lies along the plane, and moves the coordinates.
         assert found.noise == pytest.approx(noise, abs=0.1)
         assert found.noise.mean() == pytest.approx(noise.mean(), abs=0.03)
-
-
-def test_distances_have_no_columns(samples):
-    graph = kneighbors_graph(samples, 64, mode="distance")
-    fit = ManifoldFactorizer(2, neighbors="precomputed", random_state=0).fit(graph)
-    with pytest.raises(ValueError, match="knows distances only"):
-        fit.loadings()
-    assert fit.loadings(samples).shares == pytest.approx(np.eye(2), abs=0.03)
 
 
 def test_one_factor_still_has_shares(rng):

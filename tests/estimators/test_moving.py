@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from manifactor import ManifoldFactorizer, load, save
+from manifactor import ManifoldFactorizer
 from manifactor.judging.evidence import NoProductStructureWarning
 from manifactor.models.moves.paths import NoDiffusionWarning
 from manifactor.scores import score
@@ -101,23 +101,12 @@ def test_coordinates_of_intervals_are_accurate_up_to_their_ends(sheet, fit_of_sh
         assert np.abs(found - right)[(right < 0.05) | (right > 0.95)].mean() < 0.03
 
 
-def test_new_samples_lie_where_their_neighbours_lie(rng, sheet, fit_of_sheet):
-    _, X = sheet
-    assert np.abs(fit_of_sheet.transform(X) - fit_of_sheet.coordinates()).mean() < 0.01
+def test_new_samples_lie_where_their_neighbours_lie(rng, fit_of_sheet):
     new = rng.random((400, 2))
     found = fit_of_sheet.transform(seen(new))
     assert score([found[:, [0]], found[:, [1]]], truth_of(new)).solved
     located = fit_of_sheet.locate(seen(new))
     assert np.allclose(np.column_stack([each.coordinate for each in located]), found)
-    (far, _) = fit_of_sheet.locate(np.full((1, 3), 50.0))
-    assert far.confidence == 0
-
-
-def test_a_fit_with_a_metric_is_the_same_after_it_was_saved(sheet, fit_of_sheet, tmp_path):
-    save(fit_of_sheet, tmp_path / "fit.npz")
-    loaded = load(tmp_path / "fit.npz")
-    assert loaded.evidence_.sense == "dynamics"
-    assert np.array_equal(loaded.transform(sheet[1][:50]), fit_of_sheet.transform(sheet[1][:50]))
 
 
 def test_the_metric_of_wide_samples_is_mapped_with_them(rng, sheet, fit_of_sheet):
@@ -284,10 +273,8 @@ def test_three_latents_behind_a_strong_map_are_found_in_flat_places(solid):
 
 
 @pytest.mark.slow
-def test_new_samples_have_flat_places_also_in_a_fit_that_was_saved(solid, rng, tmp_path):
+def test_new_samples_have_flat_places(solid, rng):
     _, see, fit = solid
     v = rng.random((500, 3))
     places = fit.transform(see(v))
     assert score(list(places.T[:, :, None]), list(v.T[:, :, None])).worst > 0.9
-    save(fit, tmp_path / "fit.npz")
-    assert np.allclose(load(tmp_path / "fit.npz").transform(see(v)), places)

@@ -5,7 +5,6 @@ import pytest
 
 from manifactor import DiffusionMap, ManifoldFactorizer, datasets
 from manifactor.judging.evidence import NoProductStructureWarning
-from manifactor.runs.archive import load, save
 from manifactor.samples.transformation import make_transformation
 from studies.mixture import draw
 
@@ -31,15 +30,6 @@ def test_a_transformation_comes_before_everything_else_and_is_undone(torus, name
     np.testing.assert_allclose(fit.inverse_transform(places), back, rtol=1e-4)
     assert fit.choices_["transformation"].value.name == name
     assert "transformation" not in same.choices_
-
-
-def test_a_loaded_fit_transforms_new_samples_as_before(torus, tmp_path):
-    X = np.exp(torus)
-    fit = ManifoldFactorizer(1, transformation="ranks", random_state=0).fit(X)
-    save(fit, tmp_path / "fit.npz")
-    again = load(tmp_path / "fit.npz")
-    np.testing.assert_array_equal(again.transform(X[:20]), fit.transform(X[:20]))
-    assert str(again.choices_["transformation"].value) == "ranks"
 
 
 def test_ranks_are_even_between_0_and_1_whatever_the_units(rng):

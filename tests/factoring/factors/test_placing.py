@@ -1,5 +1,3 @@
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -41,8 +39,6 @@ def test_samples_of_the_fit_are_placed_where_the_fit_has_them(circle):
     X, found = circle
     placed = place(X, found)
     np.testing.assert_allclose(placed.embedding, found.factors[0].embedding, atol=1e-6)
-    np.testing.assert_array_equal(placed.confidence, found.factors[0].confidence)
-    assert placed.coordinate.shape == (1000,)
     # Blocks do not change the places.
     parts = place(X, found, block=70)
     np.testing.assert_allclose(parts.embedding, placed.embedding, atol=1e-12)
@@ -64,15 +60,6 @@ def test_each_block_is_prepared_by_itself(circle):
     np.testing.assert_allclose(placed.embedding, found.factors[0].embedding, atol=1e-6)
 
 
-def test_a_far_sample_lies_where_the_nearest_one_lies_without_confidence(circle):
-    X, found = circle
-    far = np.array([[100.0, 0.0]])
-    nearest = np.argmin(((X - far) ** 2).sum(axis=1))
-    placed = place(far, found)
-    assert placed.confidence.tolist() == [0.0]
-    np.testing.assert_allclose(placed.embedding[0], found.factors[0].embedding[nearest], atol=1e-6)
-
-
 def test_noise_leaves_all_of_a_circle_or_little_of_it(circle, rng):
     _, found = circle
     (little,) = signal_shares(found, np.full(2, 1e-4), rng=rng)
@@ -91,13 +78,6 @@ def test_noise_of_many_columns_is_drawn_in_their_principal_components(rng):
     assert drawn.shape == (20_000, 3)
     expected = axes.T @ (noise[:, None] ** 2 * axes)
     np.testing.assert_allclose(np.cov(drawn.T), expected, atol=0.02)
-
-
-def test_a_graph_of_distances_has_no_samples_to_place_by(circle):
-    X, found = circle
-    distances = replace(found, diffusion=replace(found.diffusion, samples=None))
-    with pytest.raises(ValueError, match="a precomputed graph does not have"):
-        place(X, distances)
 
 
 def test_a_sample_behind_an_outlier_lies_where_the_outlier_lies():
