@@ -22,9 +22,9 @@ from sklearn.neighbors import KNeighborsRegressor
 
 from manifactor import plots
 from manifactor.runs.options import FitOptions
+from manifactor.runs.sources import open_input
 from manifactor.runs.task import fit_input, plan_fit
 from manifactor.scores import regression_r2, score
-from manifactor.tables.reading import open_input, read_opened
 
 from record import record
 
@@ -45,7 +45,7 @@ def fitted(z: np.ndarray, seed: int):
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "z.npy"
         np.save(file, z)
-        given = read_opened(open_input(file), np.random.default_rng(seed))
+        given = open_input(file).read(np.random.default_rng(seed))
         with warnings.catch_warnings(action="ignore"):
             return fit_input(given, plan_fit(given, FitOptions(seed=seed)))
 

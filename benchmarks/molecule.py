@@ -15,14 +15,14 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
+from manifactor.runs.confounders import confounder_records
 
 from manifactor import datasets
 from manifactor.cryoem.simulate.writing import write_dataset
-from manifactor.runs.confounders import confounder_records
 from manifactor.runs.options import FitOptions
+from manifactor.runs.sources import open_input
 from manifactor.runs.task import fit_input, plan_fit
 from manifactor.scores import coordinate_correlation, regression_r2
-from manifactor.tables.reading import Given, ImageSettings, open_input, read_opened
 
 from record import record
 
@@ -39,9 +39,9 @@ def run(n: int, case: dict, seed: int, *, phase_flip: bool = False) -> dict:
     with tempfile.TemporaryDirectory() as folder:
         write_dataset(Path(folder), simulation, name=Path(folder).name)
         start = time.perf_counter()
-        options = Given(settings=ImageSettings(phase_flip=phase_flip))
+        options = FitOptions(phase_flip=phase_flip)
         rng = np.random.default_rng(seed)
-        given = read_opened(open_input(Path(folder) / "particles.star", options), rng)
+        given = open_input(Path(folder) / "particles.star", options).read(rng)
         with warnings.catch_warnings(action="ignore"):
             plan = plan_fit(given, FitOptions(seed=seed))
             fit, places = fit_input(given, plan)

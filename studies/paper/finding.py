@@ -11,6 +11,7 @@ from manifactor._support.threads import one_blas_thread
 from manifactor.cryoem.components import image_components
 from manifactor.cryoem.files.stacks import ImageArray
 from manifactor.cryoem.one_view import View
+from manifactor.cryoem.source import ParticleInput
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.factors.factor import Factor
 from manifactor.judging.evidence import Evidence
@@ -20,7 +21,6 @@ from manifactor.operators.spectrum import Spectrum
 from manifactor.runs.options import FitOptions
 from manifactor.runs.task import fit_input, plan_fit
 from manifactor.scores import Score, function_accuracy, score
-from manifactor.tables.reading import Input
 from studies.paper.cases import BEYOND, CASES, Case, Data
 
 
@@ -183,7 +183,7 @@ def found_in_images(data: Data, seed: int, *, n_fitted: int | str = "auto") -> F
     view = View(ImageArray(data.simulation.images, data.simulation.pixel_size))
     components = image_components(view, rng=np.random.default_rng(seed))
     rows = np.arange(len(components.samples))
-    given = Input(components.samples, rows, components=components)
+    given = ParticleInput(components.samples, rows, components=components)
     plan = plan_fit(given, FitOptions(seed=seed, fit_samples=n_fitted))
     fit, places = fit_input(given, plan)
     prepared = Data(components.samples, data.truth, data.simulation)

@@ -20,8 +20,8 @@ from manifactor.cryoem.files.cryosparc import npy_bytes
 from manifactor.cryoem.files.formats import read_particles
 from manifactor.cryoem.files.mrc import write_stack
 from manifactor.cryoem.files.particles import euler_matrices
+from manifactor.cryoem.runs import ParticleRun
 from manifactor.runs.places import Place, bin_labels
-from manifactor.runs.run import Run
 from manifactor.tables.pickles import read_pickled_array
 
 from ..conftest import PickledWorkers
@@ -74,7 +74,7 @@ def make_run(project, places):
             "n_samples": N,
             "fingerprint": read_particles(star).fingerprint,
         }
-        return Run(run, record, np.arange(N), tuple(places))
+        return ParticleRun(run, record, np.arange(N), tuple(places))
 
     return make
 

@@ -8,6 +8,7 @@ import pytest
 
 from manifactor import ManifoldFactorizer, align, datasets
 from manifactor.cryoem.files.particles import Particles
+from manifactor.cryoem.runs import ParticleRun
 from manifactor.runs.alignment import align_runs
 from manifactor.runs.places import Place
 from manifactor.runs.run import Run
@@ -22,7 +23,7 @@ def run_of(name, *places, rows=None, particles=None):
     rows = np.arange(len(places[0])) if rows is None else rows
     if particles is None:
         return Run(Path(name), record, rows, places)
-    run = Run(Path(name), record | {"particles": f"{name}.star"}, rows, places)
+    run = ParticleRun(Path(name), record | {"particles": f"{name}.star"}, rows, places)
     run.__dict__["particles"] = particles
     return run
 

@@ -8,8 +8,9 @@ import pytest
 from manifactor.cryoem.files.mrc import write_stack, write_volume
 from manifactor.operators.forecast import Forecast
 from manifactor.runs.cost import PartCost, cost_of_parts, cost_of_pieces, forecast_input
+from manifactor.runs.sources import open_input
 from manifactor.runs.task import Task, forecast_side_by_side
-from manifactor.tables.reading import Input, UnreadTable, open_input
+from manifactor.tables.reading import Input, UnreadTable
 
 
 def test_parts_follow_each_other_and_the_largest_takes_the_memory():

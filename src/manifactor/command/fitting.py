@@ -4,7 +4,6 @@ import os
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import fields
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -19,15 +18,14 @@ from manifactor.command import terminal
 from manifactor.command.outputs import chosen_workers, own, require_new
 from manifactor.command.signals import leaving
 from manifactor.command.terminal import aligned, note, show
-from manifactor.cryoem.all_views.cost import cost_of_all_views
-from manifactor.cryoem.all_views.fitting import fit_all_views, read_all_views
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.operators.pipeline import kept_stages
 from manifactor.runs.archive import Checkpoints, is_run, load, other_fit, require_checkpoints
-from manifactor.runs.cost import Cost, Opened
+from manifactor.runs.cost import Cost
 from manifactor.runs.folder import PARTS_FOLDER, require_new_run
-from manifactor.runs.options import BESIDE, FitOptions, flag_of
+from manifactor.runs.options import BESIDE, FitOptions
 from manifactor.runs.places import torus_angles
+from manifactor.runs.sources import sources
 from manifactor.runs.task import (
     FAILED,
     TABLE,
@@ -41,28 +39,17 @@ from manifactor.runs.task import (
     named_tasks,
 )
 from manifactor.tables.files import array_name
-from manifactor.tables.reading import ALL_VIEWS, Input, UnreadImages
+from manifactor.tables.reading import Input, Opened
 from manifactor.tables.stores import in_parts
 from manifactor.views.words import found_text
 
 Found = TypeVar("Found")
 
-# Options that have no effect on particles of all views, beside those of other inputs.
-NOT_OF_ALL_VIEWS = ["view", "width", "fit_samples", "coordinates", "reuse"]
-NOT_OF_ALL_VIEWS += ["preparation", "transformation"]
-
 
 def fit(options: FitOptions) -> None:
     """Factor an input, or several views side by side, and write a run folder."""
-    if options.all_views:
-        _fit_all_views(options)
+    if any(source.fit(options) for source in sources()):
         return
-    if options.symmetry != "C1" or options.cluster_of is not None:
-        which = "--symmetry" if options.cluster_of is None else "--cluster-of"
-        raise ValueError(
-            f"{which} goes with --all-views; images of one view have none. Add "
-            "--all-views, or leave it out."
-        )
     tasks = tasks_of(options)
     if len(tasks) > 1 and options.reuse:
         raise ValueError(
@@ -89,7 +76,7 @@ def fit(options: FitOptions) -> None:
     # Absolute, since "." and ".." have no name; a link keeps its own.
     first = Path(os.path.abspath(tasks[0].path))
     out = Path(options.out or f"{first.stem}-run")
-    _require_outside([*options.input, *options.values(*BESIDE).values()], out)
+    require_outside([*options.input, *options.values(*BESIDE).values()], out)
     if options.cluster is not None:
         # Workers may work in another folder.
         tasks, out = [task.anywhere for task in tasks], out.absolute()
@@ -97,8 +84,8 @@ def fit(options: FitOptions) -> None:
         _fit_one(tasks[0], out)
     elif options.dry_run:
         # Fewer views than cores share all of them.
-        count = _n_workers(options, Processes(min(Processes().count, len(tasks))))
-        _show_cost(forecast_side_by_side(tasks, n_workers=count), of="view")
+        count = n_workers_of(options, Processes(min(Processes().count, len(tasks))))
+        show_cost(forecast_side_by_side(tasks, n_workers=count), of="view")
     else:
         _fit_views(tasks, out, options)
 
@@ -120,24 +107,24 @@ def tasks_of(options: FitOptions) -> list[Task]:
 def _fit_one(task: Task, out: Path) -> None:
     """Fit one input, or print what that would cost."""
     options = task.options
-    _require_usable_out(out, options)
+    require_usable_out(out, options)
     if options.reuse is not None and not is_run(Path(options.reuse)):
         raise ValueError(
             f"--reuse must name the folder of an earlier run; {options.reuse} is not one."
         )
     opened = task.open()
     _note_surprises(opened)
-    n_workers = _n_workers(options) if options.dry_run else 1
+    n_workers = n_workers_of(options) if options.dry_run else 1
     cost = task.forecast(opened, n_workers=n_workers)
     on_device = options.device not in (None, "cpu") and not cost.device_memory
     where = " on the CPU, and less on the device" if on_device else ""
     if options.dry_run:
-        _show_cost(cost, where)
+        show_cost(cost, where)
         return
-    _note_long_fit(cost, where)
+    note_long_fit(cost, where)
     given = task.read(opened)
     _note_constant_columns(given)
-    estimator, record = _with_checkpoints(out, options, partial(task.fit, given, out))
+    estimator, record = with_checkpoints(out, options, partial(task.fit, given, out))
     # A stage has a time only if it was computed, and the search for neighbours is the first stage
     # that an earlier run can save.
     if options.reuse is not None and "neighbours" in estimator.timings_:
@@ -145,49 +132,10 @@ def _fit_one(task: Task, out: Path) -> None:
             f"nothing of {options.reuse} could be reused: its samples or settings differ. "
             "--fit-samples is one of these settings."
         )
-    _show_result(estimator, record, out, "sample")
+    show_result(estimator, record, out, "sample")
 
 
-def _fit_all_views(options: FitOptions) -> None:
-    """Fit particles of all views, or print what that would cost."""
-    task = _task_of_all_views(options)
-    path = task.path
-    out = Path(options.out or f"{path.stem}-run")
-    _require_outside([path, options.cluster_of], out)
-    _require_usable_out(out, options)
-    if options.cluster is not None:
-        # Workers may work in another folder.
-        task, out = task.anywhere, out.absolute()
-    particles, source, grid = read_all_views(task)
-    if options.dry_run:
-        _show_cost(cost_of_all_views(task, source, n_workers=_n_workers(options)))
-        return
-
-    def check(workers: Workers) -> None:
-        # Each worker holds its share of the images.
-        _note_long_fit(cost_of_all_views(task, source, n_workers=workers.count))
-
-    work = partial(fit_all_views, task, particles, source, grid, out)
-    _show_result(*_with_checkpoints(out, options, work, check=check), out, "particle")
-
-
-def _task_of_all_views(options: FitOptions) -> Task:
-    """Return the task of particles of all views; refuse what does not go with them."""
-    path = Path(options.input[0])
-    if len(options.input) > 1 or path.suffix.lower() not in (".star", ".cs"):
-        raise ValueError(
-            "--all-views needs one STAR or .cs file of particles with angles; got "
-            f"{' '.join(options.input)}."
-        )
-    task = Task(path, options)
-    task.given.require(path, ALL_VIEWS)
-    for each in fields(options):
-        if each.name in NOT_OF_ALL_VIEWS and getattr(options, each.name) != each.default:
-            raise ValueError(f"{flag_of(each)} does not go with {ALL_VIEWS}. Leave it out.")
-    return task
-
-
-def _require_outside(inputs: Sequence[str | Path | None], out: Path) -> None:
+def require_outside(inputs: Sequence[str | Path | None], out: Path) -> None:
     """Refuse an output folder that holds an input, which would be lost."""
     for given in [each for each in inputs if each is not None]:
         path = real_path(Path(given))
@@ -198,7 +146,7 @@ def _require_outside(inputs: Sequence[str | Path | None], out: Path) -> None:
             )
 
 
-def _require_usable_out(out: Path, options: FitOptions) -> None:
+def require_usable_out(out: Path, options: FitOptions) -> None:
     """Refuse an output that would fail after hours of work, or that cannot be resumed."""
     if options.dry_run:
         return
@@ -215,13 +163,9 @@ def _require_usable_out(out: Path, options: FitOptions) -> None:
 
 
 def _note_surprises(opened: Opened) -> None:
-    particles, path = opened.particles, opened.path
+    path = opened.path
     for text in opened.notes:
         note(text)
-    # Without angles nothing shows whether the images are of one view, which the fit assumes: images
-    # of several views differ mostly by the view.
-    if isinstance(opened, UnreadImages) and particles is not None and particles.angles is None:
-        note("the particles have no angles; all images are taken as one view.")
     # An archive may hold labels only: the name tells whether these are the samples.
     if path is not None and path.suffix.lower() == ".npz" and array_name(path) != "X":
         note(f"the samples are {array_name(path)!r}, the only array of {path}.")
@@ -244,7 +188,7 @@ def _note_constant_columns(given: Input) -> None:
         )
 
 
-def _show_result(estimator: ManifoldFactorizer, record: dict, out: Path, what: str) -> None:
+def show_result(estimator: ManifoldFactorizer, record: dict, out: Path, what: str) -> None:
     """Print what was found, and where the coordinates and the details are."""
     show(f"{found_text(record, estimator)}\n")
     name = "coordinates/part-*.parquet" if "parts" in record else "coordinates.csv"
@@ -257,13 +201,13 @@ def _show_result(estimator: ManifoldFactorizer, record: dict, out: Path, what: s
 # What a fit will cost, printed before it starts.
 
 
-def _n_workers(options: FitOptions, otherwise: Workers = Here()) -> int:
+def n_workers_of(options: FitOptions, otherwise: Workers = Here()) -> int:
     """Return how many workers there are: those of --cluster, or others."""
     with chosen_workers(options.cluster, otherwise, device=options.device) as workers:
         return workers.count
 
 
-def _show_cost(cost: Cost, where: str = "", *, of: str = "part") -> None:
+def show_cost(cost: Cost, where: str = "", *, of: str = "part") -> None:
     """Print the cost of a fit, and that of each of its parts, or views."""
     dominant = ""
     if of == "part":
@@ -273,7 +217,8 @@ def _show_cost(cost: Cost, where: str = "", *, of: str = "part") -> None:
     show(aligned(cost.as_rows(of)), alone=True)
 
 
-def _note_long_fit(cost: Cost, where: str = "") -> None:
+def note_long_fit(cost: Cost, where: str = "") -> None:
+    """Say what a fit will cost, if that is much."""
     # Shorter fits are over before the forecast has been read.
     if cost.seconds > 20:
         note(f"the fit will take {cost}{where}.")
@@ -298,7 +243,7 @@ def _delete_checkpoints(folder: Path) -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _with_checkpoints(
+def with_checkpoints(
     out: Path,
     options: FitOptions,
     work: Callable[..., Found],

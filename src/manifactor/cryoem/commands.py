@@ -1,6 +1,7 @@
-"""Commands of cryo-EM: `views`, `average` and `export`."""
+"""Commands of cryo-EM: `fit --all-views`, `views`, `average` and `export`."""
 
 from collections.abc import Sequence
+from dataclasses import fields
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,11 +12,22 @@ from manifactor._support.errors import shell_line
 from manifactor._support.files import whole_folder, write_bytes
 from manifactor._support.progress import ProgressBars
 from manifactor._support.workers import Here, Workers
+from manifactor.command.fitting import (
+    n_workers_of,
+    note_long_fit,
+    require_outside,
+    require_usable_out,
+    show_cost,
+    show_result,
+    with_checkpoints,
+)
 from manifactor.command.outputs import chosen_workers, require_new
 from manifactor.command.runs import reported
 from manifactor.command.terminal import aligned, note, show
 from manifactor.cryoem import averages as averaging
 from manifactor.cryoem import export as bridges
+from manifactor.cryoem.all_views.cost import cost_of_all_views
+from manifactor.cryoem.all_views.fitting import fit_all_views, read_all_views
 from manifactor.cryoem.all_views.volumes import (
     MODEL_FILE,
     known_motions,
@@ -25,14 +37,64 @@ from manifactor.cryoem.all_views.volumes import (
     volumes_notice,
 )
 from manifactor.cryoem.averages import write_averages
-from manifactor.cryoem.directions import Cone, known_directions, populated_views, sphere_cells
+from manifactor.cryoem.directions import (
+    Cone,
+    checked_width,
+    known_directions,
+    populated_views,
+    sphere_cells,
+)
 from manifactor.cryoem.files.formats import read_particles
 from manifactor.cryoem.one_view import can_flip
 from manifactor.cryoem.options import AverageOptions, ExportOptions, ViewsOptions
 from manifactor.runs.folder import read_run
+from manifactor.runs.options import ALL_VIEWS, FitOptions, flag_of
 from manifactor.runs.run import Run, open_run, places_along
-from manifactor.tables.reading import checked_width
+from manifactor.runs.task import Task
 from manifactor.views import plots
+
+# Options that have no effect on particles of all views, beside those of other inputs.
+NOT_OF_ALL_VIEWS = ["width", "fit_samples", "coordinates", "reuse"]
+NOT_OF_ALL_VIEWS += ["preparation", "transformation"]
+
+
+def fit_particles(options: FitOptions) -> None:
+    """Fit particles of all views, or print what that would cost."""
+    task = _task_of_all_views(options)
+    path = task.path
+    out = Path(options.out or f"{path.stem}-run")
+    require_outside([path, options.cluster_of], out)
+    require_usable_out(out, options)
+    if options.cluster is not None:
+        # Workers may work in another folder.
+        task, out = task.anywhere, out.absolute()
+    particles, source, grid = read_all_views(task)
+    if options.dry_run:
+        show_cost(cost_of_all_views(task, source, n_workers=n_workers_of(options)))
+        return
+
+    def check(workers: Workers) -> None:
+        # Each worker holds its share of the images.
+        note_long_fit(cost_of_all_views(task, source, n_workers=workers.count))
+
+    work = partial(fit_all_views, task, particles, source, grid, out)
+    show_result(*with_checkpoints(out, options, work, check=check), out, "particle")
+
+
+def _task_of_all_views(options: FitOptions) -> Task:
+    """Return the task of particles of all views; refuse what does not go with them."""
+    path = Path(options.input[0])
+    if len(options.input) > 1 or path.suffix.lower() not in (".star", ".cs"):
+        raise ValueError(
+            "--all-views needs one STAR or .cs file of particles with angles; got "
+            f"{' '.join(options.input)}."
+        )
+    task = Task(path, options)
+    options.require(path, ALL_VIEWS)
+    for each in fields(options):
+        if each.name in NOT_OF_ALL_VIEWS and getattr(options, each.name) != each.default:
+            raise ValueError(f"{flag_of(each)} does not go with {ALL_VIEWS}. Leave it out.")
+    return task
 
 
 def views(options: ViewsOptions) -> None:

@@ -1,4 +1,4 @@
-"""From which directions particles are seen: populated cones, and counts on the sphere.
+"""From which directions particles are seen: populated cones, one view, counts on the sphere.
 
 Directions are unit vectors, (n, 3), as `view_directions` gives them.
 """
@@ -11,7 +11,7 @@ from scipy.spatial import KDTree
 from manifactor._support.parameters import require_number
 from manifactor._support.threads import cores
 from manifactor._support.values import ceil_div
-from manifactor.cryoem.files.particles import Particles, view_directions
+from manifactor.cryoem.files.particles import Particles, group_sizes, view_directions
 
 
 @dataclass(frozen=True)
@@ -112,6 +112,94 @@ def _chord(width: float) -> float:
     """Return the distance of unit vectors that are `width` degrees apart."""
     # Rounding must not drop a particle at exactly this angle.
     return 2 * float(np.sin(np.radians(width) / 2)) + 1e-12
+
+
+# Particles that are seen from one direction.
+
+# Degrees around the mean direction in which particles count as one view.
+MAX_ANGLE = 30.0
+
+
+def checked_width(width: float | None, view: tuple[float, float] | None) -> float:
+    """Return the degrees around a view, usually 10; refuse them where there is no view."""
+    if width is None:
+        return 10.0
+    require_number("width", width, low=0, high=180)
+    if view is None:
+        raise ValueError(
+            "--width is the angle around a view; give one with --view ROT,TILT, or "
+            "leave --width out."
+        )
+    return width
+
+
+def picked(
+    particles: Particles, view: tuple[float, float], width: float, *, or_opposite: bool = False
+) -> Particles:
+    """Return the particles within `width` degrees of a view, (rot, tilt).
+
+    Or within as many of the opposite view, if asked for.
+    """
+    # One image alone has no differences to factor.
+    near = particles.near_view(*view, width=width, or_opposite=or_opposite)
+    if near.sum() < 2:
+        rot, tilt = view
+        raise ValueError(
+            f"the view must show some particles; within {width:g} degrees of rot "
+            f"{rot:g}, tilt {tilt:g} there are {near.sum()} of {len(near)}. Choose "
+            "another view or a larger --width."
+        )
+    return particles[near]
+
+
+def is_one_view(particles: Particles) -> bool:
+    """Return whether all particles are seen within an angle of their mean direction."""
+    return _spread(particles) <= MAX_ANGLE
+
+
+def require_one_view(particles: Particles, *, max_angle: float = MAX_ANGLE) -> None:
+    """Refuse images of many views, whose differences are mostly those of the views."""
+    spread = _spread(particles)
+    if spread > max_angle:
+        raise ValueError(
+            f"images must show one view; those of {particles.path} are up to {spread:.0f} degrees "
+            "apart from their middle. Pick one with --view ROT,TILT --width DEGREES (`manifactor "
+            "views` lists them), or fit all of them together with --all-views."
+        )
+
+
+def require_one_class(particles: Particles) -> None:
+    """Refuse images of several classes of a 2-D classification.
+
+    Such classes usually are different views, and no other angles tell these apart.
+    """
+    classes = particles.microscope.get("class")
+    flat = particles.angles is None or particles.in_plane_only
+    if classes is None or not flat or (classes == classes[0]).all():
+        return
+    raise ValueError(
+        f"images must show one view; those of {particles.path} are of "
+        f"{len(np.unique(classes))} classes of a 2-D classification: "
+        f"{group_sizes(classes)}. Choose one with --class, or several of one view."
+    )
+
+
+def _spread(particles: Particles) -> float:
+    """Return the largest angle in degrees between views and their mean direction."""
+    # Particles of a 2-D class have no angles; to choose the class was to choose a view.
+    if particles.angles is None:
+        return 0.0
+    directions = view_directions(particles.angles)
+    mean = directions.mean(axis=0)
+    length = np.linalg.norm(mean)
+    if length < 1e-6:  # directions that cancel have no mean direction
+        return 180.0
+    # Rounding may take a cosine beyond 1, where the angle is not a number.
+    cosines = np.clip(directions @ mean / length, -1, 1)
+    return float(np.degrees(np.arccos(cosines)).max())
+
+
+# Counts on the sphere.
 
 
 @dataclass(frozen=True)

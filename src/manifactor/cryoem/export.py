@@ -21,6 +21,7 @@ from scipy.spatial import KDTree
 from manifactor._support.errors import one_line, printable, shell_line, warn_caller
 from manifactor._support.workers import Workers
 from manifactor.cryoem.all_views.volumes import is_of_all_views
+from manifactor.cryoem.directions import is_one_view
 from manifactor.cryoem.files.cryosparc import npy_bytes, result_group
 from manifactor.cryoem.files.formats import particles_with
 from manifactor.cryoem.files.particles import Particles, euler_matrices
@@ -30,7 +31,6 @@ from manifactor.runs.places import Place, bin_labels, coordinate_columns
 from manifactor.runs.run import Run, require_as_many
 from manifactor.tables.files import read_samples
 from manifactor.tables.pickles import read_pickled_array
-from manifactor.tables.reading import is_one_view
 
 
 def export(

@@ -10,13 +10,10 @@ from pathlib import Path
 import numpy as np
 
 from manifactor._support.threads import cores
-from manifactor.operators.forecast import DENSE_FLOPS, Forecast, as_duration, as_size
+from manifactor.operators.forecast import Forecast, as_duration, as_size
 from manifactor.runs.folder import most_rows
-from manifactor.tables.reading import Input, UnreadImages, UnreadTable
+from manifactor.tables.reading import Input, Opened, UnreadTable
 from manifactor.tables.text import DELIMITERS
-
-# An input whose files were checked, and not necessarily read.
-Opened = Input | UnreadImages | UnreadTable
 
 # Seconds and bytes of Python and the libraries.
 START_SECONDS, PROCESS_BYTES = 2.0, 2e8
@@ -96,15 +93,6 @@ def cost_of_pieces(pieces: Sequence[PartCost], *, n_workers: int) -> Cost:
     )
 
 
-def n_columns(opened: Opened) -> int:
-    """Return how many columns the samples have; of images, how many are expected."""
-    if isinstance(opened, UnreadTable):
-        return opened.table.shape[1]
-    if isinstance(opened, UnreadImages):
-        return opened.settings.components or min(10, opened.n_samples - 1)
-    return opened.samples.shape[1]
-
-
 def forecast_input(
     opened: Opened,
     fitting: Forecast,
@@ -117,13 +105,10 @@ def forecast_input(
     each = n_cores or cores_of_worker(n_workers)
     # Samples that are read from a disk when they are needed are not held.
     mapped = isinstance(opened, Input) and type(opened.samples) is not np.ndarray
-    held = PROCESS_BYTES + (0 if mapped else 16 * len(opened.rows) * n_columns(opened))
-    n_particles = 0 if opened.particles is None else len(opened.particles)
-    start = START_SECONDS + 2e-5 * n_particles
-    if isinstance(opened, UnreadImages):
-        before = _image_parts(opened, start, held, each)
-    else:
-        before = [PartCost("reading", start + _pass_seconds(opened.path), held)]
+    held = PROCESS_BYTES + (0 if mapped else 16 * len(opened.rows) * opened.n_columns)
+    start = START_SECONDS + 2e-5 * opened.n_named
+    before = opened.costs(start, held, each)
+    before = before or [PartCost("reading", start + _pass_seconds(opened.path), held)]
     # Torch and a GPU start in some seconds. Threads of a fit, and the samples that tests are made
     # with, take memory whatever its size.
     seconds = fitting.seconds + (6 if fitting.device_memory else 0)
@@ -143,37 +128,11 @@ def _pass_seconds(path: Path | None) -> float:
     return sum(each.stat().st_size for each in files) / rate
 
 
-def _image_parts(images: UnreadImages, start: float, held: float, n_cores: int) -> list[PartCost]:
-    """Return reading, and what makes samples of images or volumes."""
-    n, pixels = float(images.n_samples), float(np.prod(images.source.shape))
-    # Beside the samples, blocks of images.
-    memory = held + 2.7e8
-    if images.view is None:
-        # Volumes are reduced to a ball in 32 voxels, of which there are three copies.
-        reading, seconds = n, 1e-7 * n * pixels
-        components = 3 * 4 * n * np.pi / 6 * min(pixels, 32**3)
-    else:
-        # Fourier coefficients of an image that are kept, about.
-        p = np.pi * max(1.0, min(24.0, images.source.shape[0] / 2 - 1)) ** 2
-        # As many images as fit into 256 MB are learned from; all others are read once more, and
-        # 2000 before, to see what of them is noise.
-        learned = min(n, 2**28 / (4 * p))
-        reading = learned + (n if learned < n else 0) + min(2000, n)
-        seconds = pixels * reading * (1e-8 + 2e-8 / n_cores)
-        seconds += (learned + 15 * p) * p**2 / DENSE_FLOPS
-        components = 4 * (2 * learned * p + 4 * p**2)
-    start += 4 * pixels * reading / DISK_RATE
-    return [
-        PartCost("reading", start, memory),
-        PartCost("components", seconds, memory + components),
-    ]
-
-
 def _after(
     opened: Opened, n_fitted: int, fitted: float, n_workers: int, n_cores: int
 ) -> tuple[PartCost, PartCost]:
     """Return the cost of placing all samples, none where all were fitted, and of writing."""
-    n, width, memory = opened.n_samples, n_columns(opened), fitted + 1.5e8
+    n, width, memory = opened.n_samples, opened.n_columns, fitted + 1.5e8
     seconds = n * (6e-6 + 1e-5 / n_cores + 1e-8 * width)
     n_lines = n
     if isinstance(opened, UnreadTable):
@@ -187,7 +146,7 @@ def _after(
     placing = PartCost("placing", seconds / n_workers, memory, on_workers=True)
     # Lines of coordinates.csv, and the archive.
     seconds, memory = 5e-6 * n_lines + 8e-6 * n_fitted, fitted + 350 * n_lines
-    if opened.particles is not None:
-        # Their lines, and comparisons with what is known of them.
+    if opened.n_named:
+        # Lines of their own file, and comparisons with what it says of them.
         seconds, memory = seconds + 0.8 + 1.5e-5 * n_lines, memory + 1500 * n_lines
     return placing, PartCost("writing", seconds, memory)

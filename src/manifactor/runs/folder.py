@@ -3,7 +3,7 @@
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from functools import lru_cache, partial
 from pathlib import Path
@@ -23,21 +23,16 @@ from manifactor._support.files import (
     write_whole,
 )
 from manifactor._support.workers import Here, Workers, ignored
-from manifactor.cryoem.files.formats import particles_with
-from manifactor.cryoem.files.particles import Particles
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.estimators.factorizer import Locator
 from manifactor.judging.evidence import Evidence, Warp
-from manifactor.judging.table import CRITERIA
 from manifactor.models.separable.symmetry import Symmetries
 from manifactor.runs.archive import ARCHIVE_VERSION, FORMAT, is_run, load, save, write_tree
-from manifactor.runs.confounders import SIGNIFICANCE
 from manifactor.runs.places import (
     FILE,
     Place,
     PlacedRows,
     as_places,
-    coordinate_columns,
     damaged,
     fitted_places,
     from_table,
@@ -45,40 +40,16 @@ from manifactor.runs.places import (
     table_columns,
 )
 from manifactor.runs.record_form import require_form
+from manifactor.runs.sources import sources
 from manifactor.tables.stores import StoredTable, open_store
 
 
 def run_evidence(fit: ManifoldFactorizer, record: Mapping) -> Evidence:
-    """Return the evidence of a fit, with more tests for particles of all views.
-
-    One is failed where coordinates depend on the viewing direction: then factors are not
-    independent of it. Another is failed where volumes of some views are not those of views far from
-    them: then a coordinate does not mean the same in all views.
-    """
+    """Return the evidence of a fit, with what the record of a run adds."""
     evidence = fit.evidence_
-    explained = {
-        found["factor"]: found["r2"] if found["p"] <= SIGNIFICANCE else 0.0
-        for found in record.get("confounders", [])
-        if found["name"] == "view" and found["factor"] > 0
-    }
-    if "all_views" in record and explained:
-        views = CRITERIA["views"]
-        failed = [f"factor {k} (R^2 {r2:.2f})" for k, r2 in explained.items() if r2 > views.limit]
-        test = views.judge(max(explained.values()), dependent=", ".join(failed))
-        evidence = evidence.with_test(test)
-    shares = enumerate(record.get("all_views", {}).get("consistency", []), start=1)
-    known = {number: share for number, share in shares if share is not None}
-    if known:
-        drift = CRITERIA["consistency"]
-        failed = [f"factor {k} ({share:.2f})" for k, share in known.items() if share < drift.limit]
-        test = drift.judge(min(known.values()), drifting=", ".join(failed))
-        evidence = evidence.with_test(test)
-    said = {"headline": "", "found": "", "advice": "", **record.get("all_views", {})}
-    # The random problems had neither clusters nor factors that were dropped.
-    unlike = said["found"] or "factors dropped" in record.get("choices", {})
-    evidence = evidence.without_probability() if unlike else evidence
-    known = replace(evidence.known, clusters=said["advice"])
-    return replace(evidence, headline=said["headline"], found=said["found"], known=known)
+    for source in sources():
+        evidence = source.evidence(evidence, record)
+    return evidence
 
 
 # The files of an input, which may change while they are fitted.
@@ -146,26 +117,6 @@ def warn_of_changes(state: InputState) -> None:
                 "Fit again if its content is another."
             )
         warn_caller(text, InputWarning)
-
-
-def particle_file(
-    particles: Particles, places: Sequence[Place], before: InputState
-) -> dict[str, bytes]:
-    """Return the file of a run's particles with their places, by its name.
-
-    Nothing, with a warning, if their own file is not as it was before the fit: it would be read
-    again.
-    """
-    suffix = particles.path.suffix.lower()
-    name = f"particles{suffix}"
-    if particles.path in before.changed:
-        warn_caller(
-            f"{name} of the run was not written, since {particles.path} is no longer "
-            "what was fitted.",
-            InputWarning,
-        )
-        return {}
-    return {name: particles_with(particles, coordinate_columns(places, suffix))}
 
 
 # Writing and reading a run folder.

@@ -21,19 +21,21 @@ def option(
     flag: str | None = "",
     reads: bool = False,
     parameter: str = "",
+    of: Sequence[str] = (),
     **how,
 ) -> Any:
     """Return a field that is an option: a flag if its default is False, repeated if it is ().
 
     `how` are arguments of argparse's `add_argument`, and `group` is the heading of its help. A file
-    that the option `reads` must exist. `parameter` is the library's name of it, if another.
+    that the option `reads` must exist. `parameter` is the library's name of it, if another,
+    and `of` are the kinds of inputs that it goes with; all if empty.
     """
     if default is False:
         how["action"] = "store_true"
     elif default == ():
         how["action"] = "append"
-    about = {"text": text, "group": group, "flag": flag, "how": how, "reads": reads}
-    about["parameter"] = parameter
+    about: dict[str, Any] = {"text": text, "group": group, "flag": flag, "how": how, "reads": reads}
+    about |= {"parameter": parameter, "of": of}
     return field(default=default, metadata=about)
 
 
@@ -202,14 +204,31 @@ def view(text: str) -> tuple[float, float]:
 
 # The options of a fit: what the command `fit` takes, and what a run folder says of itself.
 
+# Kinds of inputs, and what to do about an option that does not go with one.
+TABLE, PARTS = "coordinates", "a table that is read in parts"
+IMAGES, STACK, VOLUMES = "a file of particles", "a stack of images", "a folder of volumes"
+ALL_VIEWS = "particles of all views"
+INSTEAD = {
+    TABLE: "Name their particles with --particles, and choose some of them afterwards: manifactor "
+    "select --column rlnClassNumber 3 3.",
+    PARTS: "Add --coordinates csv, or leave it out.",
+    STACK: "Give its STAR or .cs file instead, or leave it out.",
+}
+OF_FILES, OF_STACKS = (IMAGES, ALL_VIEWS), (IMAGES, STACK)
 # Options below a heading of the help.
 COST, PARTICLES, METHOD = "cost, and work already done", "particles", "method"
-_cost, _table = partial(option, group=COST), partial(option, group="tables")
+_cost, _table = partial(option, group=COST), partial(option, group="tables", of=(TABLE, PARTS))
 _particle, _image = partial(option, group=PARTICLES), partial(option, group="images")
 _method = partial(option, group=METHOD)
-_moves = partial(option, group="tables in time: factors that move independently of each other")
+IN_TIME = "tables in time: factors that move independently of each other"
+_moves = partial(option, group=IN_TIME, of=(TABLE,))
 # Options that concern the command alone; the others say what is computed.
 OF_THE_COMMAND = ("out", "overwrite", "dry_run", "resume", "reuse", "cluster")
+# Options that tell the moves of the rows of a table.
+OF_MOVES = ("time", "trajectory", "trajectories", "bursts", "pairs", "lag")
+# Options that turn images into samples, and those that say which images are used.
+OF_IMAGES = ("phase_flip", "mask_radius", "low_pass", "components", "standardise")
+OF_PARTICLES = ("datadir", "pixel_size", "classes", "optics_groups")
 # Files that are read beside the input.
 BESIDE = ("particles", "ind", "bursts", "pairs")
 
@@ -274,6 +293,7 @@ class FitOptions:
     standardise: bool = _table(
         "scale each column to unit variance; of images, each principal component, as in the paper",
         False,
+        of=(TABLE, PARTS, *OF_STACKS),
     )
 
     time: str | None = _moves(
@@ -315,30 +335,43 @@ class FitOptions:
         "particles that the samples in INPUT belong to, .star or .cs; two .cs files "
         "are joined by uid, such as the results of a job and its passthrough file",
         metavar="ORIGINAL",
+        of=(TABLE,),
     )
     ind: str | None = _particle(
-        "cryoDRGN's ind.pkl: the particles of ORIGINAL that INPUT has, in its order", metavar="FILE"
+        "cryoDRGN's ind.pkl: the particles of ORIGINAL that INPUT has, in its order",
+        metavar="FILE",
+        of=(TABLE,),
     )
     # Data sets are moved and copied without the project around them.
     datadir: str | None = _particle(
-        "folder that holds the stacks (default: the project's folder)", metavar="FOLDER"
+        "folder that holds the stacks (default: the project's folder)",
+        metavar="FOLDER",
+        of=OF_FILES,
     )
     pixel_size: float | None = _particle(
-        "pixel size of the images in Angstrom (default: what the files state)", metavar="A"
+        "pixel size of the images in Angstrom (default: what the files state)",
+        metavar="A",
+        of=(*OF_STACKS, ALL_VIEWS),
     )
     classes: tuple[int, ...] = _particle(
-        "use the particles of this class; may be repeated", (), flag="--class", metavar="N"
+        "use the particles of this class; may be repeated",
+        (),
+        flag="--class",
+        metavar="N",
+        of=OF_FILES,
     )
     optics_groups: tuple[int, ...] = _particle(
         "use the particles of this optics group; may be repeated",
         (),
         flag="--optics-group",
         metavar="N",
+        of=OF_FILES,
     )
     view: tuple[tuple[float, float], ...] = _particle(
         "use the particles seen from this direction, in degrees; may be repeated, for "
         "several views",
         (),
+        of=(IMAGES,),
         type=view,
         metavar="ROT,TILT",
     )
@@ -361,17 +394,24 @@ class FitOptions:
     )
 
     # None, not a number, stands for what is measured on the images.
-    phase_flip: bool = _image("correct the phases for the contrast transfer function", False)
+    phase_flip: bool = _image(
+        "correct the phases for the contrast transfer function", False, of=OF_STACKS
+    )
     mask_radius: float | None = _image(
-        "radius of the circular mask in Angstrom (default: half the box)", metavar="A"
+        "radius of the circular mask in Angstrom (default: half the box)",
+        metavar="A",
+        of=(*OF_STACKS, ALL_VIEWS),
     )
     low_pass: float | None = _image(
-        "resolution of the low-pass filter in Angstrom (default: from the images)", metavar="A"
+        "resolution of the low-pass filter in Angstrom (default: from the images)",
+        metavar="A",
+        of=(*OF_STACKS, ALL_VIEWS),
     )
     components: int | None = _image(
         "number of principal components, unweighted "
         "(default: all above the noise, weighted by signal to noise)",
         metavar="K",
+        of=OF_STACKS,
     )
 
     # Parameters of `ManifoldFactorizer`, with its defaults.
@@ -444,6 +484,16 @@ class FitOptions:
     def values(self, *names: str) -> dict[str, Any]:
         """Return some options by name."""
         return {name: getattr(self, name) for name in names}
+
+    def require(self, path: Path, kind: str, *but: str) -> None:
+        """Refuse options that do not go with a kind of input: nobody sees that they do nothing."""
+        for each in fields(self):
+            fitting = kind in (each.metadata["of"] or (kind,)) or each.name in but
+            if not fitting and getattr(self, each.name) != each.default:
+                raise ValueError(
+                    f"{flag_of(each)} does not go with {kind}; got {path}. "
+                    f"{INSTEAD.get(kind, 'Leave it out.')}"
+                )
 
     @property
     def parameters(self) -> dict[str, Any]:

@@ -8,18 +8,12 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
 
 from manifactor._support.errors import extra
-from manifactor._support.files import real_path, write_whole
-from manifactor.cryoem.files.cryosparc import read_cs
-from manifactor.cryoem.files.formats import ParticleChoice, particles_with
-from manifactor.cryoem.files.particles import Particles
-from manifactor.cryoem.files.stacks import STACK_SUFFIXES, ImageArray, volume_series
-from manifactor.cryoem.files.star import read_star
-from manifactor.cryoem.one_view import View, can_weigh
+from manifactor._support.files import write_whole
 from manifactor.runs.folder import (
     PARTS_FOLDER,
     drawn_places,
@@ -35,14 +29,13 @@ from manifactor.runs.places import (
     FILE,
     Place,
     PlacedRows,
-    coordinate_columns,
     in_range,
     table_as_csv,
     table_columns,
 )
+from manifactor.runs.sources import sources
 from manifactor.tables.columns import ColumnChoice, Columns
 from manifactor.tables.files import column_names, read_like, read_samples, read_table
-from manifactor.tables.reading import is_one_view, picked, require_one_view, run_images
 from manifactor.tables.stores import StoredTable, stored_table
 
 
@@ -54,8 +47,6 @@ class Run:
     record: dict  # what run.json says
     rows: np.ndarray  # (n,): the samples' numbers in the input
     places: tuple[Place, ...]  # one for each factor
-    # Where only samples seen from one direction were kept, that direction
-    view: tuple[float, float] | None = None
     # Whether these are some of the run's samples, drawn at random, since there are too many to be
     # read
     drawn: bool = False
@@ -70,40 +61,40 @@ class Run:
         """The input, and other files that were fitted together with it."""
         return [self.input, *map(Path, self.record.get("further", []))]
 
-    @cached_property
-    def particles(self) -> Particles:
+    @property
+    def particles(self) -> Any:
         """Particles of the run's samples, in their order."""
-        if "particles" not in self.record:
-            raise ValueError(
-                f"{self.folder} knows no particles. Fit again with --particles ORIGINAL.star or "
-                "ORIGINAL.cs. `manifactor select` needs none to write .csv, .parquet or .pkl."
-            )
-        # All particles of the file, or those that a job's results were joined with.
-        path = Path(self.record["particles"])
-        is_cs = {self.input.suffix.lower(), path.suffix.lower()} == {".cs"}
-        joined = is_cs and real_path(path) != real_path(self.input)
-        everything = self.choice.read(path, results=self.input if joined else None)
-        position = np.full(1 + everything.rows.max(initial=-1), -1)
-        position[everything.rows] = np.arange(len(everything))
-        inside = self.rows.max(initial=-1) < len(position)
-        if not inside or (position[self.rows] < 0).any():
-            raise ValueError(
-                f"{everything.path} has fewer particles than when it was fitted. Fit again."
-            )
-        found = everything[position[self.rows]]
-        # A fingerprint is of all samples: it says nothing about some of them.
-        whole = len(self.rows) == self.record["n_samples"]
-        if whole and found.fingerprint != self.record.get("fingerprint"):
-            raise ValueError(
-                f"{everything.path} holds other particles, or another order, than "
-                "when it was fitted. Fit again."
-            )
-        return found
+        raise ValueError(
+            f"{self.folder} knows no particles. Fit again with --particles ORIGINAL.star or "
+            "ORIGINAL.cs. `manifactor select` needs none to write .csv, .parquet or .pkl."
+        )
 
     @property
-    def choice(self) -> ParticleChoice:
+    def choice(self) -> Any:
         """Which particles were taken, and where their stacks lie."""
-        return ParticleChoice.from_record(self.record)
+        return self.particles
+
+    def seen_from(
+        self, view: tuple[float, float], *, width: float, or_opposite: bool = False
+    ) -> Any:
+        """Return the run with the samples seen from a direction only."""
+        return self.particles
+
+    def images(self) -> Any:
+        """Return the images, or volumes, of the run's samples, in their order."""
+        raise ValueError(
+            f"averages need images or volumes; {self.folder} was fitted to numbers "
+            "alone. Fit again with --particles, or fit the images themselves."
+        )
+
+    @property
+    def known_columns(self) -> dict[str, np.ndarray]:
+        """Columns of numbers that are known of the samples, beside their places and their table."""
+        return {}
+
+    def selected_file(self, chosen: np.ndarray, suffix: str) -> bytes:
+        """Return the file that the samples come from with the chosen ones, and their places."""
+        return self.particles[chosen]
 
     @property
     def warnings(self) -> list[str]:
@@ -129,16 +120,6 @@ class Run:
         places = tuple(place[some] for place in self.places)
         return replace(self, rows=self.rows[some], places=places)
 
-    def seen_from(
-        self, view: tuple[float, float], *, width: float, or_opposite: bool = False
-    ) -> "Run":
-        """Return the run with the samples seen from a direction only.
-
-        Or from the opposite one, if asked for: their images are mirrored.
-        """
-        seen = picked(self.particles, view, width, or_opposite=or_opposite)
-        return replace(self[np.isin(self.rows, seen.rows)], view=view)
-
     @cached_property
     def names(self) -> list[str] | None:
         """Names of the files of the run's samples, if each has its own."""
@@ -161,39 +142,6 @@ class Run:
             if name not in header:
                 return None
             return {line[0]: line[header.index(name)] for line in lines}
-
-    def images(self) -> View:
-        """Return the images, or volumes, of the run's samples, in their order."""
-        shape = self._columns.image if "columns" in self.record else None
-        if shape is not None:
-            plain = {**self.record["columns"], "mean": None, "scale": None}
-            samples = replace(self, record={**self.record, "columns": plain}).samples()
-            # Grey images may have an axis of one channel.
-            shape = shape[:2] if shape[2:] == (1,) else shape
-            return View(ImageArray(samples.reshape(len(samples), *shape), pixel_size=None))
-        if self.input.is_dir():
-            return View(volume_series(self.input))
-        particles = self.particles if "particles" in self.record else None
-        if "components" in self.record and not self.input.exists():
-            raise ValueError(
-                f"{self.input}, which was fitted, no longer exists. Put it back, or fit again."
-            )
-        if particles is None and self.input.suffix.lower() not in STACK_SUFFIXES:
-            raise ValueError(
-                f"averages need images or volumes; {self.folder} was fitted to numbers "
-                "alone. Fit again with --particles, or fit the images themselves."
-            )
-        mirrored = None
-        if particles is not None and self.view is not None:
-            particles, mirrored = particles.facing(self.view)
-        if particles is not None:
-            _require_view(particles, self)
-        phase_flip = bool(self.record.get("images", {}).get("phase_flip", False))
-        found = run_images(self.input, particles, phase_flip=phase_flip, choice=self.choice)
-        # Images that were fitted are shown as they were fitted.
-        fitted = "components" in self.record
-        weigh = not fitted and can_weigh(found.source, particles)
-        return replace(found, frame=self.view, weigh=weigh, mirrored=mirrored)
 
     def samples(self) -> np.ndarray:
         """Return the numbers that the run was fitted to, one row for each sample."""
@@ -279,21 +227,6 @@ def members(run: Run, number: int) -> np.ndarray:
     return clusters == number
 
 
-def _require_view(particles: Particles, run: Run) -> None:
-    """Refuse the particles of all views, where one can be picked."""
-    if "components" in run.record:
-        require_one_view(particles)
-    elif run.view is not None:
-        # Twice the usual angle: in a lopsided cone the mean is far from an edge.
-        require_one_view(particles, max_angle=60.0)
-    elif not is_one_view(particles):
-        raise ValueError(
-            f"images of one view can be averaged; {run.folder} has particles of all "
-            "views. Pick one with --view ROT,TILT; manifactor report and explore show "
-            "the molecule along each motion from any direction."
-        )
-
-
 def open_run(folder, *, some: bool = False) -> Run:
     """Return the record and the places of a run folder.
 
@@ -319,8 +252,10 @@ def open_run(folder, *, some: bool = False) -> Run:
     """
     folder = Path(folder)
     record = read_record(folder)
+    kinds = (source.run(record) for source in sources())
+    kind: type[Run] = next(filter(None, kinds), Run)
     if not has_parts(folder):
-        return Run(folder, record, *read_places(folder))
+        return kind(folder, record, *read_places(folder))
     if not some:
         raise ValueError(
             f"this command reads the coordinates of all samples, and {folder} has "
@@ -328,7 +263,7 @@ def open_run(folder, *, some: bool = False) -> Run:
             f"or read {folder / PARTS_FOLDER} with pandas, polars or Dask."
         )
     rows, places = drawn_places(folder, record)
-    return Run(folder, record, rows, places, drawn=len(rows) < record["n_samples"])
+    return kind(folder, record, rows, places, drawn=len(rows) < record["n_samples"])
 
 
 # Columns of numbers that are known of a run's samples, by name.
@@ -337,8 +272,8 @@ def open_run(folder, *, some: bool = False) -> Run:
 def known_column(run: Run, name: str) -> np.ndarray:
     """Return the values of a column for every sample of a run, (n,)."""
     known = table_columns(run.places, run.rows, run.clusters)
-    if name not in known and "particles" in run.record:
-        known |= _particle_columns(run.particles)
+    if name not in known:
+        known |= run.known_columns
     # RELION's labels start with an underscore in the file, and nowhere else.
     for each in (name, name.removeprefix("_")):
         if each in known:
@@ -351,25 +286,6 @@ def known_column(run: Run, name: str) -> np.ndarray:
     names = [*known, *names]
     near = get_close_matches(name, names, n=5, cutoff=0.5) or names[:8]
     raise ValueError(f"there is no column {name!r} of numbers; the nearest are {', '.join(near)}.")
-
-
-def _particle_columns(particles: Particles) -> dict[str, np.ndarray]:
-    """Return the columns of numbers in the file of the particles."""
-    path, columns = particles.path, {}
-    if path.suffix.lower() == ".star":
-        columns = dict(read_star(path)[0])
-    else:
-        stored = read_cs(path)
-        for name in stored.dtype.names or ():
-            if stored[name].ndim == 1:
-                columns[name] = stored[name]
-            elif stored[name].ndim == 2:
-                columns |= {f"{name}.{k}": part for k, part in enumerate(stored[name].T)}
-    return {
-        name: column[particles.rows].astype(float)
-        for name, column in columns.items()
-        if column.dtype.kind in "fiub"
-    }
 
 
 def _table_column(run: Run, choice: ColumnChoice) -> np.ndarray:
@@ -448,12 +364,8 @@ def selection(run: Run, chosen: np.ndarray, suffix: str) -> bytes:
         pickle.dump(np.sort(some.rows), buffer)
     elif suffix == ".npy":
         np.save(buffer, np.sort(some.rows))
-    elif run.particles.path.suffix.lower() != suffix:
-        name = run.particles.path.name
-        raise ValueError(f"the run's particles are {name}; choose --out with the same ending.")
     else:
-        columns = coordinate_columns(some.places, suffix)
-        return particles_with(run.particles[chosen], columns)
+        return run.selected_file(chosen, suffix)
     return buffer.getvalue()
 
 

@@ -17,57 +17,28 @@ from manifactor._support.files import newest_change, real_path, remove, temporar
 from manifactor._support.parameters import Choice, choices_as_json, given
 from manifactor._support.stages import Stages, fingerprint
 from manifactor._support.workers import Here, Workers
-from manifactor.cryoem.components import Components
-from manifactor.cryoem.files.formats import ParticleChoice
 from manifactor.estimators import ManifoldFactorizer
-from manifactor.estimators.arrays import MOST_DRAWN, draw_count, draw_rows
-from manifactor.estimators.moving import MOST_OF_TRAJECTORY
-from manifactor.operators.neighbors import N_NEIGHBORS, chosen
+from manifactor.estimators.arrays import draw_count, draw_rows
+from manifactor.operators.neighbors import chosen
 from manifactor.runs.archive import FORMAT, Checkpoints, is_run, load, other_fit, save
-from manifactor.runs.confounders import confounder_records
-from manifactor.runs.cost import (
-    Cost,
-    Opened,
-    PartCost,
-    cores_of_worker,
-    cost_of_pieces,
-    forecast_input,
-    n_columns,
-)
+from manifactor.runs.cost import Cost, PartCost, cores_of_worker, cost_of_pieces, forecast_input
 from manifactor.runs.folder import (
     PARTS_FOLDER,
     InputState,
     input_state,
     last_changed,
-    particle_file,
     place_in_parts,
     read_record,
     warn_of_changes,
     write_run,
 )
-from manifactor.runs.options import BESIDE, FitOptions
+from manifactor.runs.options import BESIDE, OF_IMAGES, OF_MOVES, OF_PARTICLES, FitOptions
 from manifactor.runs.places import Place, all_places, fitted_places, loadings_as_csv
-from manifactor.tables import reading
-from manifactor.tables.columns import ColumnChoice
-from manifactor.tables.files import MoveChoice
-from manifactor.tables.stores import StoredTable, in_parts, stored_table
+from manifactor.runs.sources import open_input
+from manifactor.tables.reading import Input, LargeInput, Opened
 
-# Options that turn images into samples.
-OF_IMAGES = ("phase_flip", "mask_radius", "low_pass", "components", "standardise")
-# Options that tell the moves of the rows of a table.
-OF_MOVES = ("time", "trajectory", "trajectories", "bursts", "pairs", "lag")
-# Images that are fitted at most. Noise needs neighbourhoods wider than itself. With more and more
-# images the nearest ones are near by noise alone, so a few thousand with many neighbours tell more
-# than all of them.
-MOST_IMAGES = 3000
-IMAGES_PER_NEIGHBOR = 30
 # Numbers of a table whose loadings are written: 6,000 columns of 20,000 samples take some seconds.
 MOST_LOADED = 120_000_000
-
-
-def particle_choice(options: FitOptions) -> ParticleChoice:
-    """Return which particles are used, and where their images are."""
-    return ParticleChoice(**options.values("datadir", "pixel_size", "classes", "optics_groups"))
 
 
 @dataclass(frozen=True)
@@ -81,62 +52,29 @@ class FitPlan:
 
 def plan_fit(samples: Opened, options: FitOptions) -> FitPlan:
     """Return which samples to fit and how, before anything is computed."""
+    rows, how_many = _draw(samples, options)
     parameters = {**options.parameters, "random_state": options.seed}
-    components = samples.components if isinstance(samples, reading.Input) else None
-    # Of a table or of volumes, samples are not made of images.
-    of_images = isinstance(components, Components)
-    if isinstance(samples, reading.UnreadImages):
-        of_images = samples.view is not None
-        parameters["preparation"] = "none"
-    rows, how_many = _draw(samples, options, of_images=of_images)
-    choices = {"samples fitted": how_many}
-    if of_images and options.n_neighbors == "auto":
-        near = choices["neighbours"] = _neighbors_of_images(len(rows))
-        parameters["n_neighbors"] = near.value
-    if components is not None:
-        # Noise was already removed from the images or volumes.
-        parameters["preparation"] = "none"
-        text = f"noise is removed where the input is read: {components}"
-        choices["preparation"] = Choice("principal components", text)
-    return FitPlan(rows, ManifoldFactorizer(**parameters), choices)
+    own, choices = samples.settings(len(rows), parameters)
+    factorizer = ManifoldFactorizer(**{**parameters, **own})
+    return FitPlan(rows, factorizer, {"samples fitted": how_many, **choices})
 
 
-def _neighbors_of_images(n_images: int) -> Choice:
-    wide = n_images // IMAGES_PER_NEIGHBOR
-    if wide <= N_NEIGHBORS:
-        count = min(N_NEIGHBORS, n_images - 1)
-        return Choice(count, "low eigenfunctions are most accurate with 64 to 128 neighbours")
-    return Choice(
-        wide,
-        f"one for every {IMAGES_PER_NEIGHBOR} fitted images: noise needs "
-        "neighbourhoods wider than itself",
-    )
-
-
-def _draw(samples: Opened, options: FitOptions, *, of_images: bool) -> tuple[np.ndarray, Choice]:
+def _draw(samples: Opened, options: FitOptions) -> tuple[np.ndarray, Choice]:
     """Return the samples to fit, ascending, and why so many."""
-    n_samples, asked = len(samples.rows), options.fit_samples
-    most = MOST_IMAGES if of_images else MOST_DRAWN
-    if isinstance(samples, reading.Input) and samples.moves and "bursts" not in samples.moves:
-        most = MOST_OF_TRAJECTORY
-    why = f"{most:,} at most, so that a fit stays quick; the others are placed"
-    if of_images:
-        why = "few images with many neighbours average out more noise"
-    if isinstance(samples, reading.LargeInput | reading.UnreadTable):
-        # These were drawn already.
-        count, rows = n_samples, np.arange(n_samples)
-    else:
-        count = draw_count(most if asked == "auto" else asked, n_samples)
-        if count == n_samples:
+    count, asked, (most, why) = len(samples.rows), options.fit_samples, samples.most
+    rows = np.arange(count)
+    if not samples.drawn:
+        count = draw_count(most if asked == "auto" else asked, len(rows))
+        if count == len(rows):
             every = Choice("all", f"there are no more than {most:,}")
-            return np.arange(n_samples), every if asked == "auto" else given("all")
-        rows = draw_rows(n_samples, count, np.random.default_rng(options.seed))
+            return rows, every if asked == "auto" else given("all")
+        rows = draw_rows(len(rows), count, np.random.default_rng(options.seed))
     shown = f"{count:,} of {samples.n_samples:,}"
     return rows, Choice(shown, why) if asked == "auto" else given(shown)
 
 
 def fit_input(
-    samples: reading.Input, plan: FitPlan, *, stages: Stages | None = None, callback=None
+    samples: Input, plan: FitPlan, *, stages: Stages | None = None, callback=None
 ) -> tuple[ManifoldFactorizer, tuple[Place, ...]]:
     """Return a factorizer fitted to the planned samples, and the places of all."""
     fit = plan.factorizer.set_params(callback=callback)
@@ -147,7 +85,7 @@ def fit_input(
     fit.fit(
         X,
         # Standard deviation of the noise in every column, where it is known.
-        noise=None if samples.components is None else samples.components.weights,
+        noise=samples.noise,
         stages=stages,
         column_names=samples.labels,
         **drawn,
@@ -156,17 +94,17 @@ def fit_input(
     return fit, fitted_places(fit) if everything else all_places(fit, samples.samples)
 
 
-def loadings_file(given: reading.Input, plan: FitPlan, fit: ManifoldFactorizer) -> dict[str, bytes]:
+def loadings_file(given: Input, plan: FitPlan, fit: ManifoldFactorizer) -> dict[str, bytes]:
     """Return the file of the loadings of a table's columns, by its name; nothing for images."""
-    rows = plan.rows if fit.rows_ is None or isinstance(given, reading.LargeInput) else fit.rows_
-    if given.components is not None or len(rows) * given.samples.shape[1] > MOST_LOADED:
+    rows = plan.rows if fit.rows_ is None or isinstance(given, LargeInput) else fit.rows_
+    if given.columns is None or len(rows) * given.samples.shape[1] > MOST_LOADED:
         return {}
     fitted = chosen(given.samples, rows)
     return {"loadings.csv": loadings_as_csv(fit.loadings(fitted, column_names=given.labels))}
 
 
 def _fitted_once(
-    large: reading.LargeInput, plan: FitPlan, archive: Path, key: str, **how
+    large: LargeInput, plan: FitPlan, archive: Path, key: str, **how
 ) -> ManifoldFactorizer:
     """Return the fit of an archive, which a key tells to be this one; else fit and write it."""
     known = archive.with_suffix(".key")
@@ -219,64 +157,25 @@ class Task:
             self, path=self.path.absolute(), options=self.options.anywhere, further=further
         )
 
-    @property
-    def given(self) -> reading.Given:
-        """What the options give with the input."""
-        options = self.options
-        moves = MoveChoice(**options.values(*OF_MOVES))
-        return reading.Given(
-            options.particles,
-            options.ind,
-            self.view,
-            options.width,
-            reading.ImageSettings(**options.values(*OF_IMAGES)),
-            ColumnChoice(options.columns, options.drop, apart=moves.apart),
-            particle_choice(options),
-            moves,
-            self.further,
-        )
-
     def open(self) -> Opened:
-        """Return the samples of a table, or what is not read yet.
+        """Return the samples of a table, or what is not read yet."""
+        return open_input(self.path, self.options, self.view, self.further)
 
-        That is images, and samples that are drawn of a large table.
-        """
-        given, options = self.given, self.options
-        if in_parts(self.path, options.coordinates):
-            given.require(self.path, reading.PARTS)
-            return self._draw(stored_table(self.path, given.columns))
-        if options.coordinates == "parquet":
-            raise ValueError(
-                "--coordinates parquet goes with .npy, .parquet, Zarr, and folders of "
-                f".parquet, of which rows are read; got {self.path}. Leave it out."
-            )
-        return reading.open_input(self.path, given)
-
-    def read(self, opened: Opened | None = None) -> reading.Input:
+    def read(self, opened: Opened | None = None) -> Input:
         """Return the samples of the input, which may be open, or those drawn of a large table."""
         opened = self.open() if opened is None else opened
-        if isinstance(opened, reading.UnreadTable):
-            return opened.read()
-        return reading.read_opened(opened, np.random.default_rng(self.options.seed))
-
-    def _draw(self, table: StoredTable) -> reading.UnreadTable:
-        """Draw the samples of a large table that are to be fitted; none is read yet."""
-        options, (n_samples, n_columns) = self.options, table.shape
-        count = draw_count(options.fit_samples, n_samples)
-        ManifoldFactorizer(**options.parameters).require_room(count, n_columns)
-        rows = draw_rows(n_samples, count, np.random.default_rng(options.seed))
-        return reading.UnreadTable(table, rows, options.standardise)
+        return opened.read(np.random.default_rng(self.options.seed))
 
     def forecast(self, opened: Opened, *, n_workers: int = 1, n_cores: int | None = None) -> Cost:
         """Return what the fit costs, from reading to writing."""
         plan = plan_fit(opened, self.options)
-        n_fitted, width = len(plan.rows), n_columns(opened)
+        n_fitted, width = len(plan.rows), opened.n_columns
         fitting = plan.factorizer.forecast_shape(n_fitted, width, n_cores=n_cores)
         return forecast_input(opened, fitting, n_fitted, n_workers=n_workers, n_cores=n_cores)
 
     def fit(
         self,
-        given: reading.Input,
+        given: Input,
         out: Path,
         *,
         overwrite: bool = False,
@@ -294,20 +193,15 @@ class Task:
         beside = options.values(*BESIDE).values()
         before = input_state([self.path, *self.further, *beside])
         plan = plan_fit(given, self.options)
-        if isinstance(given, reading.LargeInput):
+        if isinstance(given, LargeInput):
             how = {"stages": stages, "callback": callback, "workers": workers}
             return self._fit_large(given, plan, out, before, overwrite=overwrite, **how)
         fit, places = fit_input(given, plan, stages=stages, callback=callback)
         record = self._record(given, plan, fit, before)
         files = loadings_file(given, plan, fit)
-        if given.particles is not None:
-            record["confounders"] = confounder_records(
-                given.particles,
-                places,
-                samples=None if given.components is None else given.samples,
-                rng=np.random.default_rng(self.options.seed),
-            )
-            files |= particle_file(given.particles, places, before)
+        rng = np.random.default_rng(options.seed)
+        more, others = given.files_after(places, before.changed, rng)
+        record, files = record | more, files | others
         warn_of_changes(before)
         write_run(
             fit,
@@ -323,7 +217,7 @@ class Task:
 
     def _fit_large(
         self,
-        given: reading.LargeInput,
+        given: LargeInput,
         plan: FitPlan,
         out: Path,
         before: InputState,
@@ -361,7 +255,7 @@ class Task:
         return fit, record
 
     def _record(
-        self, given: reading.Input, plan: FitPlan, fit: ManifoldFactorizer, before: InputState
+        self, given: Input, plan: FitPlan, fit: ManifoldFactorizer, before: InputState
     ) -> dict:
         """Return what run.json says of the input, the fit, and what was chosen."""
         options = self.options
@@ -376,7 +270,7 @@ class Task:
             "view": self.view,
             "width": options.width,
             "images": options.values(*OF_IMAGES),
-            "particle_choice": particle_choice(options).record,
+            "particle_choice": options.anywhere.values(*OF_PARTICLES),
             "arguments": options.parameters,
             "fit_samples": options.fit_samples,
             "reproduce": self.reproduce,

@@ -34,21 +34,23 @@ from manifactor.cryoem.all_views.transforms import (
     transform_grid,
 )
 from manifactor.cryoem.all_views.volumes import MODEL_FILE
+from manifactor.cryoem.confounders import confounder_records
+from manifactor.cryoem.directions import is_one_view
+from manifactor.cryoem.files.formats import ParticleChoice
 from manifactor.cryoem.files.particles import Particles
 from manifactor.cryoem.files.stacks import ImageSource
+from manifactor.cryoem.runs import particle_file
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.judging.evidence import listed, numeral, shapes_in_words
 from manifactor.judging.measures.density import arc_of_function, cluster_labels
 from manifactor.operators.engines.gpu import device_memory, require_device
-from manifactor.runs.confounders import confounder_records
-from manifactor.runs.folder import input_state, particle_file, warn_of_changes, write_run
+from manifactor.runs.folder import input_state, warn_of_changes, write_run
 from manifactor.runs.landscape import LEVELS
-from manifactor.runs.options import FitOptions
+from manifactor.runs.options import OF_PARTICLES, FitOptions
 from manifactor.runs.places import Place, all_places
 from manifactor.runs.run import members, open_run
-from manifactor.runs.task import Task, particle_choice
+from manifactor.runs.task import Task
 from manifactor.samples.likelihood import Density, GaussianLikelihood
-from manifactor.tables.reading import is_one_view
 
 # Particles that are factored, if there are as many.
 FEWEST_FACTORED, MOST_FACTORED = 500, 6000
@@ -258,7 +260,7 @@ def is_moving(seen: GaussianLikelihood, apart: np.ndarray) -> bool:
 
 def read_all_views(task: Task) -> tuple[Particles, ImageSource, VolumeGrid]:
     """Return particles of all views, their images, which are not read yet, and their grid."""
-    options, choice = task.options, particle_choice(task.options)
+    options, choice = task.options, ParticleChoice.of(task.options)
     point_group(options.symmetry)
     if options.device != "cpu":
         require_device(options.device)
@@ -314,7 +316,7 @@ def fit_all_views(
     record = {**_record(task, particles, transforms, found, places), **before.record}
     record["all_views"]["seconds"] = stages.timings
     record["all_views"] |= _words_of(found, options, task.path, out)
-    files, trees = particle_file(particles, places, before), {}
+    files, trees = particle_file(particles, places, before.changed), {}
     if found.placed is not None:
         model = trees[MODEL_FILE] = model_of(transforms, found.placed)
         record["all_views"]["motions"] = motion_records(model.views, places)
@@ -364,7 +366,7 @@ def _record(
         "input": path,
         "particles": path,
         "fingerprint": particles.fingerprint,
-        "particle_choice": particle_choice(options).record,
+        "particle_choice": options.anywhere.values(*OF_PARTICLES),
         "seed": options.seed,
         "arguments": options.parameters,
         "reproduce": task.reproduce,

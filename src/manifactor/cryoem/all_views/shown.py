@@ -19,7 +19,13 @@ from manifactor._support.values import bad_values
 from manifactor.cryoem.all_views.model import angles_of
 from manifactor.cryoem.all_views.volumes import RunMotions, has_all_views, known_motions, rotation
 from manifactor.cryoem.components import ball_values, projection
-from manifactor.cryoem.directions import Cone, counts_within, known_directions, populated_views
+from manifactor.cryoem.directions import (
+    Cone,
+    counts_within,
+    known_directions,
+    picked,
+    populated_views,
+)
 from manifactor.cryoem.files.particles import view_directions
 from manifactor.cryoem.files.stacks import volume_series
 from manifactor.estimators import ManifoldFactorizer
@@ -27,7 +33,6 @@ from manifactor.runs.matching import unrolled
 from manifactor.runs.places import Place, bin_labels
 from manifactor.runs.run import Run
 from manifactor.tables.files import read_samples
-from manifactor.tables.reading import picked
 
 # Degrees around a direction, the narrowest first: the first at which there are enough images is
 # taken. Images more than 30 degrees off show another view.

@@ -14,6 +14,7 @@ from manifactor.cryoem.all_views.model import MotionModel, angles_of, counted_vi
 from manifactor.cryoem.all_views.placing import even_places
 from manifactor.cryoem.all_views.transforms import read_transforms, transform_grid
 from manifactor.cryoem.averages import Averages, binned, require_memory
+from manifactor.cryoem.directions import is_one_view
 from manifactor.cryoem.files.particles import euler_matrices
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.factors.factor import Factor
@@ -21,7 +22,6 @@ from manifactor.runs.archive import read_tree, write_tree
 from manifactor.runs.matching import match
 from manifactor.runs.places import Place, bin_labels
 from manifactor.runs.run import Run, places_along
-from manifactor.tables.reading import is_one_view
 
 MODEL_FILE = "motions.npz"
 

@@ -1,18 +1,18 @@
 """Particles of any program: readers and writers, and which particles are used."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from manifactor._support.files import require_regular_file
 from manifactor._support.parameters import require_number
 from manifactor.cryoem.files.cryosparc import read_cryosparc, write_cryosparc
-from manifactor.cryoem.files.particles import Particles
+from manifactor.cryoem.files.particles import Particles, group_sizes
 from manifactor.cryoem.files.stacks import ImageSource, particle_images
 from manifactor.cryoem.files.star import read_relion, write_relion
+from manifactor.runs.options import OF_PARTICLES, FitOptions
 
 # By suffix. A new format also needs its names of columns, `COLUMN_NAMES` in runs/places.py.
 READERS = {".star": read_relion, ".cs": read_cryosparc}
@@ -77,22 +77,16 @@ class ParticleChoice:
             )
 
     @classmethod
+    def of(cls, options: FitOptions) -> "ParticleChoice":
+        """Return the choice that options of `fit` make."""
+        return cls(**options.values(*OF_PARTICLES))
+
+    @classmethod
     def from_record(cls, record: Mapping) -> "ParticleChoice":
         """Return the choice that run.json describes."""
         given = record.get("particle_choice", {})
         numbers = (tuple(given.get(name, ())) for name in ("classes", "optics_groups"))
         return cls(given.get("datadir"), given.get("pixel_size"), *numbers)
-
-    @property
-    def record(self) -> dict:
-        """The entry of run.json."""
-        return {**asdict(self), "datadir": self.folder and str(self.folder.absolute())}
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """The options of `fit` that make this choice, with their values."""
-        flags = ("--datadir", "--pixel-size", "--class", "--optics-group")
-        return dict(zip(flags, vars(self).values(), strict=True))
 
     def read(self, path: Path, results: Path | None = None) -> Particles:
         """Read all particles of a file."""
@@ -130,13 +124,3 @@ class ParticleChoice:
         """Return the images of particles."""
         self.require_folder()
         return particle_images(particles, folder=self.folder)
-
-
-def group_sizes(groups: np.ndarray) -> str:
-    """Return the numbers of groups with their sizes, in words, the largest first."""
-    numbers, counts = np.unique(groups, return_counts=True)
-    # Eight groups fill a line.
-    largest = np.argsort(-counts, kind="stable")[:8]
-    shown = ", ".join(f"{numbers[k]} ({counts[k]})" for k in largest)
-    more = f" and {len(numbers) - 8} more" if len(numbers) > 8 else ""
-    return shown.replace(")", " particles)", 1) + more

@@ -251,3 +251,13 @@ def matrix_angles(matrices: np.ndarray) -> np.ndarray:
     tilt = np.arccos(np.clip(z, -1, 1))
     psi = np.where(tilted, psi_tilted, psi_along_axis)
     return np.degrees(np.column_stack([rot, tilt, psi]))
+
+
+def group_sizes(groups: np.ndarray) -> str:
+    """Return the numbers of groups with their sizes, in words, the largest first."""
+    numbers, counts = np.unique(groups, return_counts=True)
+    # Eight groups fill a line.
+    largest = np.argsort(-counts, kind="stable")[:8]
+    shown = ", ".join(f"{numbers[k]} ({counts[k]})" for k in largest)
+    more = f" and {len(numbers) - 8} more" if len(numbers) > 8 else ""
+    return shown.replace(")", " particles)", 1) + more

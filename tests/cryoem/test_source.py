@@ -4,23 +4,18 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from manifactor.cryoem.directions import picked, require_one_view
 from manifactor.cryoem.files.formats import read_particles
 from manifactor.cryoem.simulate.writing import write_dataset
+from manifactor.cryoem.source import paired_particles
 from manifactor.datasets import simulate_particles
-from manifactor.tables.reading import (
-    Given,
-    ImageSettings,
-    open_input,
-    paired_particles,
-    picked,
-    read_opened,
-    require_one_view,
-)
+from manifactor.runs.options import FitOptions
+from manifactor.runs.sources import open_input
 from tests.cryoem.star_files import RELION_30
 
 
-def read_input(path, given, rng):
-    return read_opened(open_input(path, given), rng)
+def read_input(path, rng, **options):
+    return open_input(path, FitOptions(**options)).read(rng)
 
 
 @pytest.fixture(scope="module")
@@ -40,16 +35,14 @@ def table(tmp_path, rng):
 
 
 def test_coordinates_with_particles_keep_both(table, data, rng):
-    given = read_input(table, Given(data / "particles.star"), rng=rng)
+    given = read_input(table, rng, particles=data / "particles.star")
     assert given.samples.shape == (20, 3)
     assert given.rows.tolist() == list(range(20))
     assert given.record.keys() == {"particles", "fingerprint", "columns"}
 
 
 def test_images_become_components_that_the_record_describes(data, rng):
-    given = read_input(
-        data / "particles.star", Given(settings=ImageSettings(components=4)), rng=rng
-    )
+    given = read_input(data / "particles.star", rng, components=4)
     assert given.samples.shape == (20, 4)
     assert given.record["components"]["text"] == str(given.components)
     assert "samples" not in given.record["components"]
@@ -59,16 +52,16 @@ def test_images_become_components_that_the_record_describes(data, rng):
     ("name", "arguments", "message"),
     [
         ("", {"particles": "a.star"}, "--particles does not go with a folder"),
-        ("", {"indices": "i.pkl"}, "--ind does not go with a folder"),
-        ("", {"view": (0, 0)}, "--view does not go with a folder"),
-        ("", {"settings": ImageSettings(True)}, "--phase-flip does not go with"),
+        ("", {"ind": "i.pkl"}, "--ind does not go with a folder"),
+        ("", {"view": ((0, 0),)}, "--view does not go with a folder"),
+        ("", {"phase_flip": True}, "--phase-flip does not go with"),
         ("particles.star", {"width": 200}, r"`width` must be a number in \[0, 180\]; got 200"),
         ("gone.mrcs", {}, r"must be a file; .*gone.mrcs does not exist"),
     ],
 )
 def test_arguments_that_do_not_go_with_the_input_are_refused(data, name, arguments, message):
     with pytest.raises(ValueError, match=message):
-        open_input(data / name, Given(**arguments))
+        open_input(data / name, FitOptions(**arguments))
 
 
 def test_a_view_must_show_particles(data):
@@ -94,7 +87,7 @@ def test_images_must_show_one_view(data):
 
 
 def paired(path, n_samples, **given):
-    return paired_particles(path, n_samples, Given(**given))
+    return paired_particles(path, n_samples, FitOptions(**given))
 
 
 @pytest.fixture
@@ -121,7 +114,7 @@ def indices(tmp_path):
 @pytest.mark.parametrize("name", ["ind.pkl", "ind.npy"])
 def test_indices_choose_the_particles_in_any_order(tmp_path, star, indices, name, values):
     rows = sorted(values) if isinstance(values, set) else list(values)
-    found = paired(tmp_path / "z.pkl", 3, particles=star, indices=indices(values, name))
+    found = paired(tmp_path / "z.pkl", 3, particles=star, ind=indices(values, name))
     assert found.rows.tolist() == rows
     assert found.slice.tolist() == [[0, 1, 2, 11, 0, 1][row] for row in rows]
 
@@ -139,14 +132,14 @@ def test_indices_choose_the_particles_in_any_order(tmp_path, star, indices, name
     ],
 )
 def test_there_must_be_a_particle_for_each_row(tmp_path, star, indices, n_samples, values, message):
-    given = {"particles": star, "indices": None if values is None else indices(np.array(values))}
+    given = {"particles": star, "ind": None if values is None else indices(np.array(values))}
     with pytest.raises(ValueError, match=message):
         paired(tmp_path / "z.pkl", n_samples, **given)
 
 
 def test_indices_need_particles(tmp_path, indices):
     with pytest.raises(ValueError, match=r"--ind says which .* give them with --part"):
-        paired(tmp_path / "z.pkl", 2, indices=indices([0, 1]))
+        paired(tmp_path / "z.pkl", 2, ind=indices([0, 1]))
 
 
 @pytest.fixture
@@ -187,4 +180,4 @@ def test_every_particle_of_the_coordinates_must_be_in_the_other_table(save_cs, i
     with pytest.raises(ValueError, match="must hold each uid once"):
         paired(save_cs("t.cs", [7, 7]), 2, particles=others)
     with pytest.raises(ValueError, match="--ind is not needed"):
-        paired(coordinates, 3, particles=coordinates, indices=indices([0, 1, 2]))
+        paired(coordinates, 3, particles=coordinates, ind=indices([0, 1, 2]))

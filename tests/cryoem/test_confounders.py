@@ -5,8 +5,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from manifactor.cryoem.confounders import confounder_records
 from manifactor.cryoem.files.particles import Particles, view_directions
-from manifactor.runs.confounders import confounder_records
 from manifactor.runs.places import Place
 
 N = 900

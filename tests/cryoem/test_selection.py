@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from manifactor.cryoem.files.formats import read_particles
+from manifactor.cryoem.runs import ParticleRun
 from manifactor.runs.places import Place
 from manifactor.runs.run import Run, known_column, selected, selection
 from tests.cryoem.star_files import RELION_31
@@ -22,7 +23,7 @@ def run_of(folder, path):
     record["fingerprint"] = particles.fingerprint
     sheet = np.column_stack([PLACES, -PLACES])
     places = Place(PLACES, "interval", np.ones(5)), Place(sheet, "other", np.ones(5))
-    return Run(Path(folder), json.loads(json.dumps(record)), ROWS, places)
+    return ParticleRun(Path(folder), json.loads(json.dumps(record)), ROWS, places)
 
 
 @pytest.fixture

@@ -1,0 +1,415 @@
+"""Particles, stacks of images and volumes as inputs of `fit`, and what their runs add."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from manifactor._support.files import require_regular_file
+from manifactor._support.parameters import Choice, require_count
+from manifactor.cryoem.components import (
+    Components,
+    ImageSettings,
+    VolumeComponents,
+    image_components,
+    require_filters,
+    volume_components,
+)
+from manifactor.cryoem.confounders import SIGNIFICANCE, confounder_records
+from manifactor.cryoem.cost import costs_of_images
+from manifactor.cryoem.directions import checked_width, picked, require_one_class, require_one_view
+from manifactor.cryoem.files.cryosparc import read_cs
+from manifactor.cryoem.files.formats import ParticleChoice
+from manifactor.cryoem.files.particles import Particles
+from manifactor.cryoem.files.stacks import STACK_SUFFIXES, ImageSource, volume_series
+from manifactor.cryoem.one_view import View
+from manifactor.cryoem.runs import ParticleRun, particle_file, run_images
+from manifactor.estimators.arrays import FEWEST_SAMPLES
+from manifactor.judging.evidence import Evidence
+from manifactor.judging.table import CRITERIA
+from manifactor.operators.neighbors import N_NEIGHBORS
+from manifactor.runs.cost import PartCost
+from manifactor.runs.options import IMAGES, OF_IMAGES, STACK, VOLUMES, FitOptions
+from manifactor.runs.places import Place
+from manifactor.runs.sources import Source
+from manifactor.tables.files import MODE
+from manifactor.tables.frames import is_frames
+from manifactor.tables.pickles import read_pickled_numbers
+from manifactor.tables.reading import Input, Opened
+from manifactor.tables.stores import is_stored, read_npy
+
+# Images that are fitted at most. Noise needs neighbourhoods wider than itself. With more and more
+# images the nearest ones are near by noise alone, so a few thousand with many neighbours tell more
+# than all of them.
+MOST_IMAGES = 3000
+IMAGES_PER_NEIGHBOR = 30
+
+
+def image_settings(options: FitOptions) -> ImageSettings:
+    """Return how images become samples."""
+    return ImageSettings(**options.values(*OF_IMAGES))
+
+
+def is_cs(path: Path | str) -> bool:
+    """Return whether a file is one of cryoSPARC, by its name."""
+    return Path(path).suffix.lower() == ".cs"
+
+
+def settings_of_images(n_fitted: int, parameters: Mapping) -> tuple[dict, dict[str, Choice]]:
+    """Return parameters of a fit of images, and what was chosen."""
+    if parameters["n_neighbors"] != "auto":
+        return {}, {}
+    wide = n_fitted // IMAGES_PER_NEIGHBOR
+    near = Choice(
+        wide,
+        f"one for every {IMAGES_PER_NEIGHBOR} fitted images: noise needs "
+        "neighbourhoods wider than itself",
+    )
+    if wide <= N_NEIGHBORS:
+        count = min(N_NEIGHBORS, n_fitted - 1)
+        near = Choice(count, "low eigenfunctions are most accurate with 64 to 128 neighbours")
+    return {"n_neighbors": near.value}, {"neighbours": near}
+
+
+# What was read: images or volumes, or a table whose rows are of particles.
+
+
+@dataclass(frozen=True)
+class ParticleInput(Input):
+    """Samples of images, or of volumes; or rows of a table that belong to particles."""
+
+    particles: Particles | None = None  # particles in the order of the samples
+    components: Components | VolumeComponents | None = None  # how images or volumes became samples
+
+    @property
+    def n_named(self) -> int:  # type: ignore[override]
+        """Rows of the file of the particles."""
+        return 0 if self.particles is None else len(self.particles)
+
+    @property
+    def most(self) -> tuple[int, str]:
+        """How many samples are fitted at most, and why."""
+        return MOST_OF_IMAGES if isinstance(self.components, Components) else super().most
+
+    @property
+    def noise(self) -> np.ndarray | None:
+        """Standard deviation of the noise in every column, where it is known."""
+        return None if self.components is None else self.components.weights
+
+    @property
+    def record(self) -> dict:
+        """The entries of run.json."""
+        record: dict = {}
+        if self.particles is not None:
+            record["particles"] = str(self.particles.path.resolve())
+            record["fingerprint"] = self.particles.fingerprint
+        if self.components is not None:
+            record["components"] = _components_record(self.components)
+        return record | super().record
+
+    def settings(self, n_fitted: int, parameters: dict) -> tuple[dict, dict[str, Choice]]:
+        """Return parameters of the fit that suit images, and what was chosen."""
+        if self.components is None:
+            return {}, {}
+        own: dict = {}
+        choices: dict[str, Choice] = {}
+        if isinstance(self.components, Components):
+            own, choices = settings_of_images(n_fitted, parameters)
+        # Noise was already removed from the images or volumes.
+        text = f"noise is removed where the input is read: {self.components}"
+        choices["preparation"] = Choice("principal components", text)
+        return {**own, "preparation": "none"}, choices
+
+    def files_after(
+        self, places: Sequence[Place], changed: Sequence[Path], rng: np.random.Generator
+    ) -> tuple[dict, dict[str, bytes]]:
+        """Return what explains the factors, and the file of the particles with their places."""
+        if self.particles is None:
+            return {}, {}
+        samples = None if self.components is None else self.samples
+        found = confounder_records(self.particles, places, samples=samples, rng=rng)
+        return {"confounders": found}, particle_file(self.particles, places, changed)
+
+
+MOST_OF_IMAGES = MOST_IMAGES, "few images with many neighbours average out more noise"
+
+
+def _components_record(components: Components | VolumeComponents) -> dict:
+    record = {"text": str(components), **asdict(components)}
+    del record["samples"]  # the run keeps its samples in a file of their own
+    arrays = {name: each.tolist() for name, each in record.items() if isinstance(each, np.ndarray)}
+    return record | arrays
+
+
+# What was found and not read yet.
+
+
+@dataclass(frozen=True)
+class UnreadImages(Opened):
+    """Images of one view, or volumes, that were found and not read yet."""
+
+    path: Path
+    source: ImageSource
+    view: View | None = None  # the images in one frame; None for volumes
+    settings_of: ImageSettings = field(default_factory=ImageSettings)
+    notes: tuple[str, ...] = ()
+
+    @property
+    def particles(self) -> Particles | None:
+        """Particles in the order of the images."""
+        return None if self.view is None else self.view.particles
+
+    @property
+    def rows(self) -> np.ndarray:  # type: ignore[override]
+        """Row numbers in the file of the particles, or in the stack."""
+        return np.arange(len(self.source)) if self.particles is None else self.particles.rows
+
+    @property
+    def n_named(self) -> int:  # type: ignore[override]
+        """Rows of the file of the particles."""
+        return 0 if self.particles is None else len(self.particles)
+
+    @property
+    def n_columns(self) -> int:
+        """How many columns are expected."""
+        return self.settings_of.components or min(10, self.n_samples - 1)
+
+    @property
+    def most(self) -> tuple[int, str]:
+        """How many samples are fitted at most, and why."""
+        return super().most if self.view is None else MOST_OF_IMAGES
+
+    def settings(self, n_fitted: int, parameters: dict) -> tuple[dict, dict[str, Choice]]:
+        """Return parameters of the fit that suit images, and what was chosen."""
+        own: dict = {}
+        choices: dict[str, Choice] = {}
+        if self.view is not None:
+            own, choices = settings_of_images(n_fitted, parameters)
+        return {**own, "preparation": "none"}, choices
+
+    def costs(self, start: float, held: float, n_cores: int) -> list[PartCost]:
+        """Return the cost of reading and of making samples."""
+        return costs_of_images(self.n_samples, self.source.shape, start, held, n_cores)
+
+    def read(self, rng: np.random.Generator) -> ParticleInput:
+        """Read all of them and return their principal components."""
+        found: Components | VolumeComponents = (
+            volume_components(self.source)
+            if self.view is None
+            else image_components(self.view, self.settings_of, rng=rng)
+        )
+        how: dict[str, Any] = {"particles": self.particles, "components": found}
+        return ParticleInput(found.samples, self.rows, notes=self.notes, **how)
+
+
+def particles_of_one_view(
+    path: Path, options: FitOptions, view: tuple[float, float] | None
+) -> Particles:
+    """Return the chosen particles of a file, seen from one direction."""
+    choice, passthrough = ParticleChoice.of(options), options.particles
+    if passthrough is None:
+        particles = choice.read(path)
+    else:
+        particles = choice.read(Path(passthrough), results=path)
+    particles = choice.chosen(particles)
+    if view is not None:
+        particles = picked(particles, view, checked_width(options.width, view))
+    require_one_view(particles)
+    if not choice.classes:
+        require_one_class(particles)
+    return particles
+
+
+def _unread_images(path: Path, particles: Particles | None, options: FitOptions) -> UnreadImages:
+    """Return images that are enough, and that the settings suit."""
+    settings, choice = image_settings(options), ParticleChoice.of(options)
+    view = run_images(path, particles, phase_flip=settings.phase_flip, choice=choice)
+    source = view.source
+    if len(source) < FEWEST_SAMPLES:
+        raise ValueError(
+            f"a fit needs at least {FEWEST_SAMPLES} images, and hundreds to show a motion; "
+            f"{path} gives {len(source)}. Widen the choice, or add images."
+        )
+    require_filters(source.shape, source.pixel_size, settings)
+    if settings.components is not None:
+        require_count("--components", settings.components, low=1, high=len(source))
+    label = "cell dimensions in its header" if particles is None else particles.pixel_size_label
+    note = (
+        f"{path} states no pixel size ({label}); 1 A is taken, so that all lengths are "
+        "in pixels. Give it in Angstrom with --pixel-size."
+    )
+    notes: tuple[str, ...] = () if source.pixel_size_stated else (note,)
+    if particles is not None and particles.angles is None:
+        # Nothing shows whether the images are of one view, which the fit assumes: images of several
+        # views differ mostly by the view.
+        notes += ("the particles have no angles; all images are taken as one view.",)
+    return UnreadImages(path, source, view, settings, notes)
+
+
+def _holds_particles(path: Path) -> bool:
+    """Return whether a file holds particle images rather than coordinates."""
+    if is_cs(path) and path.is_file():
+        # cryoSPARC writes the components of a variability analysis into a .cs, too.
+        fields = read_cs(path).dtype.names or ()
+        return not any(MODE.fullmatch(name) for name in fields)
+    return path.suffix.lower() == ".star"
+
+
+def paired_particles(path: Path, n_samples: int, options: FitOptions) -> Particles | None:
+    """Return the particles that rows of coordinates belong to, in the same order."""
+    particles, indices, choice = options.particles, options.ind, ParticleChoice.of(options)
+    if particles is None:
+        # Indices alone name nothing; ignoring them would hide the missing option.
+        if indices is not None:
+            raise ValueError(
+                "--ind says which of the particles were used; give them with --particles."
+            )
+        return choice.read(path) if is_cs(path) else None
+    if is_cs(path) and is_cs(particles):
+        if indices is not None:
+            raise ValueError(
+                f"--ind is not needed: {path} and {particles} are joined by uid. Leave it out."
+            )
+        return choice.read(Path(particles), results=path)
+    found = choice.read(Path(particles))
+    if indices is not None:
+        found = found[_checked_indices(Path(indices), len(found))]
+    if len(found) != n_samples:
+        named = "" if indices is None else f" named by {indices}"
+        raise ValueError(
+            "there must be one particle for each row of coordinates; "
+            f"{particles} has {len(found)}{named} and {path} has {n_samples}. If some "
+            "were left out, give cryoDRGN's ind.pkl of just these with --ind."
+        )
+    return found
+
+
+def _checked_indices(path: Path, count: int) -> np.ndarray:
+    """Return row numbers that name each of `count` particles at most once."""
+    require_regular_file(path, "--ind")
+    # cryoDRGN pickles its indices, whatever the name of the file.
+    is_npy = path.suffix.lower() == ".npy"
+    indices = read_npy(path) if is_npy else read_pickled_numbers(path)
+    is_flat = indices.ndim == 1 and indices.dtype.kind in "iu"
+    if not is_flat or (len(indices) and not indices.min() >= 0):
+        raise ValueError(
+            f"{path} must hold row numbers from 0; got an array of {indices.dtype}, "
+            f"shape {indices.shape}."
+        )
+    if len(indices) and indices.max() >= count:
+        raise ValueError(
+            f"{path} names particle {indices.max()}, but there are {count}, counted from 0."
+        )
+    numbers, counts = np.unique(indices, return_counts=True)
+    if len(numbers) < len(indices):
+        raise ValueError(
+            f"{path} must name each particle once; it names particle "
+            f"{numbers[counts.argmax()]} {counts.max()} times."
+        )
+    return indices
+
+
+# The hook of inputs and runs.
+
+
+class ParticleSource(Source):
+    """Particle images of one view, stacks, volumes, and particles of the rows of a table."""
+
+    @staticmethod
+    def open(
+        path: Path, options: FitOptions, view: tuple[float, float] | None, further: tuple[Path, ...]
+    ) -> Opened | None:
+        """Open images or volumes, which are only checked."""
+        ParticleChoice.of(options).require_folder()
+        checked_width(options.width, view)
+        if path.is_dir() and not is_stored(path) and not is_frames(path):
+            options.require(path, VOLUMES)
+            return UnreadImages(path, volume_series(path))
+        if path.suffix.lower() in STACK_SUFFIXES:
+            options.require(path, STACK)
+            return _unread_images(path, None, options)
+        if not _holds_particles(path):
+            return None
+        # The results of a job in cryoSPARC, and its passthrough file.
+        joined = is_cs(path) and is_cs(options.particles or "")
+        options.require(path, IMAGES, *["particles"] * joined)
+        particles = particles_of_one_view(path, options, view)
+        return _unread_images(particles.path, particles, options)
+
+    @staticmethod
+    def paired(table: Input, options: FitOptions) -> Input:
+        """Return a table with the particles that its rows belong to."""
+        assert table.path is not None
+        particles = paired_particles(table.path, table.n_samples, options)
+        if particles is None:
+            return table
+        if options.trajectories and len(options.input) > 1:
+            raise ValueError(
+                "particles go with one file of coordinates; --trajectories got "
+                f"{len(options.input)}. Leave --particles out, or fit one file."
+            )
+        known = {each.name: getattr(table, each.name) for each in fields(table)}
+        # Row numbers count in the file of the particles, so that `select` finds them there.
+        return ParticleInput(**{**known, "rows": particles.rows}, particles=particles)
+
+    @staticmethod
+    def fit(options: FitOptions) -> bool:
+        """Fit particles of all views, if asked for."""
+        if not options.all_views:
+            if options.symmetry != "C1" or options.cluster_of is not None:
+                which = "--symmetry" if options.cluster_of is None else "--cluster-of"
+                raise ValueError(
+                    f"{which} goes with --all-views; images of one view have none. Add "
+                    "--all-views, or leave it out."
+                )
+            return False
+        # All views need more of the library than other fits.
+        from manifactor.cryoem.commands import fit_particles
+
+        fit_particles(options)
+        return True
+
+    @staticmethod
+    def run(record: Mapping) -> type[ParticleRun] | None:
+        """Return the class of runs of particles, of images, and of volumes."""
+        images = (record.get("columns") or {}).get("image")
+        known = images or "particles" in record or "components" in record
+        return ParticleRun if known else None
+
+    @staticmethod
+    def evidence(evidence: Evidence, record: Mapping) -> Evidence:
+        """Return the evidence of a fit, with more tests for particles of all views.
+
+        One is failed where coordinates depend on the viewing direction: then factors are not
+        independent of it. Another is failed where volumes of some views are not those of views
+        far from them: then a coordinate does not mean the same in all views.
+        """
+        explained = {
+            found["factor"]: found["r2"] if found["p"] <= SIGNIFICANCE else 0.0
+            for found in record.get("confounders", [])
+            if found["name"] == "view" and found["factor"] > 0
+        }
+        if "all_views" in record and explained:
+            views = CRITERIA["views"]
+            failed = [
+                f"factor {k} (R^2 {r2:.2f})" for k, r2 in explained.items() if r2 > views.limit
+            ]
+            test = views.judge(max(explained.values()), dependent=", ".join(failed))
+            evidence = evidence.with_test(test)
+        shares = enumerate(record.get("all_views", {}).get("consistency", []), start=1)
+        known = {number: share for number, share in shares if share is not None}
+        if known:
+            drift = CRITERIA["consistency"]
+            failed = [
+                f"factor {k} ({share:.2f})" for k, share in known.items() if share < drift.limit
+            ]
+            test = drift.judge(min(known.values()), drifting=", ".join(failed))
+            evidence = evidence.with_test(test)
+        said = {"headline": "", "found": "", "advice": "", **record.get("all_views", {})}
+        # The random problems had neither clusters nor factors that were dropped.
+        unlike = said["found"] or "factors dropped" in record.get("choices", {})
+        evidence = evidence.without_probability() if unlike else evidence
+        data = replace(evidence.known, clusters=said["advice"])
+        return replace(evidence, headline=said["headline"], found=said["found"], known=data)
