@@ -133,6 +133,9 @@ def small(monkeypatch):
 def test_random_problems_are_of_every_kind_and_say_whether_product_is_right():
     problems = [datasets.random_problem(seed) for seed in range(100)]
     np.testing.assert_array_equal(datasets.random_problem(7).X, problems[7].X)
+    # The problems that the calibration and the probabilities rest on.
+    sums = [np.abs(problem.X).sum() + np.abs(problem.truth[0]).sum() for problem in problems]
+    assert np.log(sums).sum() == pytest.approx(874.4235756400492, rel=1e-9)
     assert {len(problem.truth) for problem in problems} == {1, 2, 3}
     assert {problem.kind for problem in problems} == {*KINDS, "irreducible"}
     scales = [np.abs(problem.X).max() for problem in problems]

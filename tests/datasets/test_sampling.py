@@ -13,6 +13,12 @@ def test_every_shape_has_finite_samples_with_a_truth_for_each_and_a_seed_repeats
     np.testing.assert_array_equal(datasets.sample(name, 20, noise=0.1, random_state=7)[0], X)
 
 
+def test_shapes_are_those_that_rates_were_measured_on():
+    drawn = [datasets.sample(name, 20, random_state=7) for name in sorted(datasets.SHAPES)]
+    sums = [np.abs(X).sum() + sum(np.abs(t).sum() for t in truth) for X, truth in drawn]
+    assert np.log(sums).sum() == pytest.approx(589.2786299606468, rel=1e-9)
+
+
 def test_samples_of_the_torus_lie_on_two_circles_with_the_paper_s_radii():
     X, (first, second) = datasets.sample("torus", 100, random_state=0)
     np.testing.assert_allclose(X[:, :2], (1 + np.sqrt(np.pi)) * first)
