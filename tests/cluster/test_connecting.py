@@ -7,7 +7,7 @@ import pytest
 
 from manifactor._support import __version__
 from manifactor._support.workers import WorkersLost
-from manifactor.cluster import _address, check_versions, check_workers, cluster_workers
+from manifactor.cluster import _address, check_workers, cluster_workers
 
 
 def connect(where):
@@ -18,14 +18,6 @@ def connect(where):
 @pytest.mark.parametrize("where", ["tcp://node1:8786", "node1:8786", "127.0.0.1:1"])
 def test_an_address_is_that_of_a_scheduler(where):
     assert _address(where) == where
-
-
-def test_a_scheduler_file_is_told_by_its_ending(tmp_path):
-    file = tmp_path / "scheduler.json"
-    file.write_text('{"address": "tcp://10.0.0.1:8786", "workers": {}}')
-    assert _address(str(file)) == "tcp://10.0.0.1:8786"
-    with pytest.raises(FileNotFoundError, match="no such scheduler file"):
-        _address(str(tmp_path / "missing.json"))
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[]", "no json", '{"address": 3}'])
@@ -74,14 +66,6 @@ class Answering:
     def run(self, function, name, on_error):
         answer = self.answer if function is pkgutil.resolve_name else self.profiled
         return {f"w{index}": answer for index in range(self.workers)}
-
-
-def test_another_release_of_python_is_refused_and_one_of_numpy_is_told():
-    check_versions(HERE, [HERE | {"python": "3.11.9.final.0", "numpy": "2.4.6"}])
-    with pytest.raises(ValueError, match=r"have python 3.12, this process has 3.11"):
-        check_versions(HERE, [HERE, HERE | {"python": "3.12.1.final.0"}])
-    with pytest.warns(UserWarning, match=r"have numpy 1.26, .* in the last digits"):
-        check_versions(HERE, [HERE | {"numpy": "1.26.4"}])
 
 
 @pytest.mark.parametrize(

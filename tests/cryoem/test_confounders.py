@@ -69,14 +69,6 @@ def test_imbalance_is_that_from_the_factor_to_the_quantity(particles):
     assert imbalance == pytest.approx(2 / 3, abs=0.1)
 
 
-@pytest.mark.parametrize("value", [np.nan, np.inf, 1e300])
-def test_what_is_the_same_for_all_or_has_no_distances_is_left_out(particles, rng, value):
-    particles.microscope["half set"][:] = 1
-    particles.microscope["defocus_u"] = np.where(np.arange(N) == 7, value, 1e4)
-    names = {name for name, _ in found(particles, Place(rng.uniform(size=N), "interval"))}
-    assert names == {"view", "in-plane angle", "shift", "optics group"}
-
-
 @pytest.mark.slow
 def test_a_quantity_behind_what_no_factor_explains_is_named(particles, rng):
     turn = rng.uniform(0, 360, N)
@@ -89,18 +81,6 @@ def test_a_quantity_behind_what_no_factor_explains_is_named(particles, rng):
         "of what no factor explains: a microscope factor hides in the data"
     )
     assert not any(c.meaning for c in result.values() if c is not hidden)
-
-
-def test_a_defocus_that_whole_micrographs_share_is_as_good_a_predictor(particles, rng):
-    micrograph = rng.integers(0, 12, N)
-    for name in ("defocus_u", "defocus_v"):
-        particles.microscope[name][:] = 10_000 + 1_000 * micrograph
-    follows = Place(micrograph / 12 + 0.01 * rng.uniform(size=N), "interval")
-    alone = Place(rng.uniform(size=N), "interval")
-    result = found(particles, follows, alone)
-    assert result["defocus", 1].r2 > 0.99
-    assert result["defocus", 2].r2 < 0.05
-    assert result["defocus", 2].p > 0.005
 
 
 def test_too_few_particles_are_compared_with_nothing(particles, rng):

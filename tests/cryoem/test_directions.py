@@ -9,7 +9,6 @@ from manifactor.cryoem.directions import (
     populated_views,
     sphere_cells,
 )
-from manifactor.cryoem.files.particles import view_directions
 from manifactor.cryoem.simulate.all_views import PreferredDirections, uniform_directions
 
 from .files.test_particles import seen_from
@@ -42,15 +41,6 @@ def test_cones_do_not_overlap(rng):
     assert (cosines[~np.eye(len(found), dtype=bool)] < np.cos(np.radians(30))).all()
 
 
-@pytest.mark.parametrize(
-    ("angles", "width"), [((180.0, 120.0), 10.0), ((33.3, 44.4), 0.1), ((0.0, 0.0), 10.0)]
-)
-def test_one_direction_is_one_view_with_a_fine_centre_if_narrow(angles, width):
-    (cone,) = populated_views(view_directions(np.tile(angles, (50, 1))), width=width)
-    assert cone.n_particles == 50
-    assert (abs(cone.rot), cone.tilt) == angles
-
-
 def test_missing_poses_are_refused():
     without = replace(seen_from(np.zeros((3, 3))), angles=None)
     with pytest.raises(ValueError, match=r"need poses; a.star has none.*rlnAngleRot"):
@@ -68,12 +58,3 @@ def test_cells_have_equal_areas_and_hold_every_direction_once(cells, rng):
     # As even as chance: the squared deviations are those of Poisson numbers.
     assert np.mean((counts - expected) ** 2) / expected == pytest.approx(1, abs=0.35)
     assert cells.index(cells.centres).tolist() == list(range(len(cells)))
-
-
-def test_the_poles_lie_in_the_first_and_last_cells_and_views_from_behind_in_those_of_the_front(rng):
-    front, directions = half_sphere_cells(6), uniform_directions(1000, rng)
-    assert (front.index(directions) == front.index(-directions)).all()
-    cells = sphere_cells(12)
-    poles = np.array([[0.0, 0, 1], [0, 0, -1], [-1, 0, 0], [-1, -1e-17, 0]])
-    assert (cells.index(poles) < len(cells)).all()
-    assert cells.index(poles)[1] >= len(cells) - cells.per_band[-1]

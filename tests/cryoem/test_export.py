@@ -3,19 +3,17 @@
 import pickle
 import re
 import shlex
-import sys
 from dataclasses import replace
 from io import BytesIO
 from itertools import pairwise
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import starfile
 
 from manifactor._support.workers import Here
-from manifactor.cryoem.export import comment, export, steady_samples
+from manifactor.cryoem.export import export, steady_samples
 from manifactor.cryoem.files.cryosparc import npy_bytes
 from manifactor.cryoem.files.formats import read_particles
 from manifactor.cryoem.files.mrc import write_stack
@@ -135,10 +133,6 @@ def text_of(files):
     return " ".join(files["commands.txt"].decode().replace("#", "").split())
 
 
-def test_the_name_of_a_file_does_not_end_a_comment():
-    assert all(line.startswith("# ") for line in comment("a\nrm b").splitlines())
-
-
 def bins_of(labels):
     return {k: np.flatnonzero(labels == k) for k in np.unique(labels)}
 
@@ -150,16 +144,6 @@ def test_points_go_along_the_factor_and_hold_the_other_still(places):
     assert labels[rows].tolist() == list(range(6))
     assert np.abs(along.coordinate[rows] - centres).max() < 1 / 12
     assert np.ptp(other.coordinate[rows]) < 0.2
-
-
-def test_without_other_factors_points_are_nearest_to_the_centres_of_their_bins():
-    along = Place(np.array([0.05, 0.15, 0.9]), "interval")
-    labels, centres = bin_labels(along.coordinate, "interval", n_bins=4)
-    assert steady_samples(along, [], bins_of(labels), centres) == [1, 2]
-    # The shorter way round.
-    circle = Place(np.radians([1.0, 40.0, 352.0, 300.0]), "circle")
-    bins = {0: np.array([0, 1]), 1: np.array([2, 3])}
-    assert steady_samples(circle, [], bins, np.array([345.0, 5.0])) == [0, 2]
 
 
 def test_points_and_embedding_are_in_the_coordinates_that_were_fitted(run):
@@ -299,61 +283,6 @@ def test_what_is_wrong_with_the_particles_is_reported(make_run, angles, project)
     with pytest.warns(UserWarning, match="not found"), pytest.warns(UserWarning, match="one view"):
         files = exported(replace(run), "relion")
     assert files["commands.txt"].startswith(b"# WARNING: all particles")
-
-
-def test_aspire_averages_with_the_weights(make_run, angles, monkeypatch):
-    """The script is run with a program that fits numbers as ASPIRE fits volumes."""
-    run = make_run(angles, ctf=True)
-    _, files = written(run, "aspire")
-    where, [words] = commands_of(files)
-    pixels = np.random.default_rng(0).normal(size=N)
-    saved = {}
-    install_aspire(monkeypatch, pixels, saved)
-    monkeypatch.chdir(where)
-    exec(compile((where / words[1]).read_text(), words[1], "exec"), {})
-    weights = np.load("weights.npy")
-    # They are one on average in every bin.
-    labels, _ = bin_labels(run.places[0].coordinate, "interval", n_bins=4)
-    assert weights.sum(axis=0) == pytest.approx(np.bincount(labels), rel=1e-5)
-    for k, column in enumerate(weights.T, start=1):
-        mean = column @ pixels / column.sum()
-        assert saved[f"volume_{k:02d}.mrc"] == pytest.approx(-mean, rel=1e-4)
-
-
-def install_aspire(monkeypatch, pixels, saved):
-    """Put modules in ASPIRE's place: images are numbers, and so are volumes."""
-
-    def relion_source(path, *, data_folder, pixel_size, dtype):
-        assert (Path(data_folder) / STACK).is_file()
-        assert pixel_size is None  # the STAR file has it
-        return pixels
-
-    class Volume(float):
-        def __rmul__(self, factor):
-            return Volume(factor * float(self))
-
-        def save(self, path, *, overwrite):
-            saved[path] = float(self)
-
-    class Estimator:
-        def __init__(self, weights, source, *, preconditioner, checkpoint_iterations):
-            self.weights, self.source = weights, source
-
-        @property
-        def kernel(self):
-            self._kernel = (self.weights**2).sum()
-
-        def estimate(self):
-            images = self.weights[:, 0] @ self.source
-            return Volume(images / np.sqrt(len(self.weights)) / self._kernel)
-
-    for name, members in {
-        "aspire": {},
-        "aspire.operators": {"IdentityFilter": object},
-        "aspire.reconstruction": {"WeightedVolumesEstimator": Estimator},
-        "aspire.source": {"RelionSource": relion_source},
-    }.items():
-        monkeypatch.setitem(sys.modules, name, SimpleNamespace(**members))
 
 
 @pytest.fixture

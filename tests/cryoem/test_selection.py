@@ -1,6 +1,5 @@
 import json
 import pickle
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -67,14 +66,6 @@ def test_a_range_of_a_column_selects_with_the_others(run):
     assert selected(run, [(1, 0.3, 1)], columns=columns).tolist() == [2]
 
 
-def test_the_inverse_is_all_other_samples(run):
-    ranges, columns = [(1, 0.1, 0.7)], [("rlnDefocusU", 9000, 10_000)]
-    chosen = selected(run, ranges, columns=columns)
-    rest = selected(run, ranges, columns=columns, inverted=True)
-    assert sorted([*chosen, *rest]) == list(range(5))
-    assert chosen.tolist() == [1, 2, 3]
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -98,14 +89,3 @@ def test_samples_in_any_order_are_written_in_that_of_their_particles(run):
     for row, number, place in zip(rows, [0, 4, 5], [0.2, 0.0, 0.8], strict=True):
         assert row.startswith(original[number].rstrip())
         assert f" {place:.6f}".encode() in row
-
-
-def test_clusters_are_selected_and_stay_a_column(run):
-    (run.folder / "coordinates.csv").write_text(
-        "sample,factor1,factor1_confidence,cluster\n"
-        + "".join(f"{row},0.5,1,{1 + row % 2}\n" for row in range(6))
-    )
-    with pytest.raises(ValueError, match="has no clusters"):
-        selected(run, [], cluster=1)
-    run.record["all_views"] = {"found": "There are 2 clusters."}
-    assert run.rows[selected(replace(run), [], cluster=2)].tolist() == [1, 5]

@@ -4,7 +4,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from manifactor.cryoem.directions import picked, require_one_view
+from manifactor.cryoem.directions import require_one_view
 from manifactor.cryoem.files.formats import read_particles
 from manifactor.cryoem.simulate.writing import write_dataset
 from manifactor.cryoem.source import paired_particles
@@ -64,15 +64,6 @@ def test_arguments_that_do_not_go_with_the_input_are_refused(data, name, argumen
         open_input(data / name, FitOptions(**arguments))
 
 
-def test_a_view_must_show_particles(data):
-    particles = read_particles(data / "particles.star")
-    rot, tilt = particles.angles[0, :2]
-    assert len(picked(particles, (rot, tilt), 1.0)) == 20
-    match = r"must show some particles; within 5 degrees of rot .* are 0 of 20. Choose"
-    with pytest.raises(ValueError, match=match):
-        picked(particles, (rot, tilt - 90), 5.0)
-
-
 def test_images_must_show_one_view(data):
     particles = read_particles(data / "particles.star")
     angles = particles.angles - np.outer(np.arange(20) < 10, [0, 40, 0])
@@ -108,15 +99,6 @@ def indices(tmp_path):
         return path
 
     return path_of
-
-
-@pytest.mark.parametrize("values", [[4, 0, 2], {5, 1, 3}, np.array([2, 0, 1])])
-@pytest.mark.parametrize("name", ["ind.pkl", "ind.npy"])
-def test_indices_choose_the_particles_in_any_order(tmp_path, star, indices, name, values):
-    rows = sorted(values) if isinstance(values, set) else list(values)
-    found = paired(tmp_path / "z.pkl", 3, particles=star, ind=indices(values, name))
-    assert found.rows.tolist() == rows
-    assert found.slice.tolist() == [[0, 1, 2, 11, 0, 1][row] for row in rows]
 
 
 @pytest.mark.parametrize(
@@ -168,16 +150,3 @@ def test_tables_of_cryosparc_are_joined_by_uid(save_cs, uids, rows):
     assert found.path.name == "p.cs"
     assert found.rows.tolist() == rows
     assert found.uid.tolist() == [7, 5, 9]
-
-
-def test_every_particle_of_the_coordinates_must_be_in_the_other_table(save_cs, indices):
-    coordinates, others = save_cs("z.cs", [7, 5, 9]), save_cs("p.cs", [7, 5, 8, 6])
-    match = (
-        r"p.cs must hold all particles of .*z.cs; 1 of 3 are missing, the first with uid 9. Export"
-    )
-    with pytest.raises(ValueError, match=match):
-        paired(coordinates, 3, particles=others)
-    with pytest.raises(ValueError, match="must hold each uid once"):
-        paired(save_cs("t.cs", [7, 7]), 2, particles=others)
-    with pytest.raises(ValueError, match="--ind is not needed"):
-        paired(coordinates, 3, particles=coordinates, ind=indices([0, 1, 2]))

@@ -53,23 +53,6 @@ def test_the_swiss_roll_is_isometric_to_its_rectangle():
     )
 
 
-def test_noise_of_the_paper_s_rectangles_goes_where_the_paper_puts_it():
-    clean, _ = datasets.sample("rectangle", 5000, random_state=0)
-    z, _ = datasets.sample("rectangle_z", 5000, random_state=0)
-    xyz, _ = datasets.sample("rectangle_xyz", 5000, noise=0.2, random_state=0)
-    np.testing.assert_array_equal(z[:, :2], clean)
-    assert z[:, 2].std() == pytest.approx(0.05, rel=0.05)
-    np.testing.assert_allclose(np.c_[xyz[:, :2] - clean, xyz[:, 2]].std(axis=0), 0.2, rtol=0.05)
-
-
-def test_rotation_into_a_larger_space_keeps_all_distances():
-    flat, _ = datasets.sample("cube", 60, random_state=0)
-    turned, _ = datasets.sample("cube", 60, ambient_dimension=20, random_state=0)
-    assert turned.shape == (60, 20)
-    distance = [np.linalg.norm(X[:, None] - X, axis=2) for X in (flat, turned)]
-    np.testing.assert_allclose(*distance, atol=1e-12)
-
-
 def test_noise_fills_the_ambient_space():
     clean, _ = datasets.sample("square", 4000, ambient_dimension=10, random_state=0)
     noisy, _ = datasets.sample("square", 4000, ambient_dimension=10, noise=0.3, random_state=0)

@@ -9,14 +9,11 @@ from manifactor.datasets.charts import vase
 from manifactor.datasets.images import scene, shifting, turning
 from manifactor.datasets.shapes import (
     MAPS,
-    PROFILES,
     Ellipsoid,
-    LatticeTorus,
     cloud,
     cut_corner,
     frustum,
     hole,
-    revolution,
     solid_ellipsoid,
     stadium,
 )
@@ -124,20 +121,6 @@ def test_carved_rectangles_lack_as_much_area_as_they_say(shape, area, outside):
     assert 0.2 / strip.mean() == pytest.approx(area, rel=0.02)
 
 
-@pytest.mark.parametrize("degrees", [65.0, 80.0, 90.0, 110.0])
-def test_the_lattice_torus_is_isometric(degrees):
-    torus = LatticeTorus(degrees, length=1.3)
-    X, places = drawn(torus, 200)
-    turns = np.array([np.arctan2(p[:, 1], p[:, 0]) for p in places]).T / (2 * np.pi)
-    # Nearby on the torus: the shortest of the differences by lattice vectors.
-    step = turns[:, None] - turns
-    flat = np.linalg.norm((step - step.round()) @ torus.lattice, axis=2)
-    straight = np.linalg.norm(X[:, None] - X, axis=2)
-    near = (flat > 0) & (flat < 0.05)
-    assert near.sum() > 50
-    np.testing.assert_allclose(straight[near], flat[near], rtol=0.01)
-
-
 def test_the_hexagonal_torus_is_flat_with_an_angle_of_60_degrees():
     torus = datasets.SHAPES["hexagonal_torus"]
     waves, amplitudes = torus._isometry()
@@ -164,14 +147,6 @@ def test_conformal_maps_stretch_all_directions_alike(name):
     assert stretch.max() > 1.4 * stretch.min()
 
 
-@pytest.mark.parametrize("profile", sorted(PROFILES))
-def test_radii_of_a_surface_of_revolution_vary_by_the_ratio(profile):
-    radius = PROFILES[profile](np.linspace(0, 1, 101), 3.0)
-    assert (radius.min(), radius.max()) == pytest.approx((1, 3))
-    X, (t, around) = drawn(revolution(profile, 3.0, 5.0), 50)
-    np.testing.assert_allclose(X, np.c_[PROFILES[profile](t, 3.0) * around, 5 * t])
-
-
 def test_the_sphere_s_maps_end_on_the_sphere():
     z = np.array([0.3 + 0.2j, -1.0 + 2.0j])
     for name in ("stereographic", "mercator"):
@@ -179,24 +154,6 @@ def test_the_sphere_s_maps_end_on_the_sphere():
 
 
 # Images of objects.
-
-
-@pytest.mark.parametrize("ratio", [1, 30])
-def test_variances_of_objects_apart_have_the_ratio(ratio):
-    # Small enough that none of the bright object reaches into the other half.
-    X, truth = drawn(scene((turning, shifting), ratio, size=0.4), 300)
-    assert [t.shape[1] for t in truth] == [2, 1]
-    by_pixel = X.reshape(-1, 24, 24).var(axis=0)
-    bright, dim = by_pixel[:, :12].sum(), by_pixel[:, 12:].sum()
-    assert bright / dim == pytest.approx(ratio, rel=0.05)
-
-
-def test_variances_between_the_first_and_the_last_object_are_evenly_spaced():
-    places = [(-0.5, -0.5), (0.5, -0.5), (0.0, 0.5)]
-    X = drawn(scene((turning,) * 3, 100, places, 0.4), 300)[0]
-    rows = X.reshape(-1, 24, 24).var(axis=0)
-    thirds = [rows[:12, :12].sum(), rows[:12, 12:].sum(), rows[12:].sum()]
-    np.testing.assert_allclose(thirds, [1, 0.1, 0.01], rtol=0.2)
 
 
 def test_what_lies_behind_the_first_object_is_not_seen():

@@ -1,9 +1,6 @@
 import numpy as np
 import pytest
 from sklearn.neighbors import KNeighborsTransformer, kneighbors_graph
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
-from sklearn.utils.validation import has_fit_parameter
 
 from manifactor import DiffusionMap, ManifoldFactorizer
 
@@ -119,36 +116,6 @@ OPTIONS = [
 def test_options_of_a_fit_are_refused_before_anything_is_computed(torus, options, message):
     with pytest.raises(ValueError, match=message):
         ManifoldFactorizer(callback=never).fit(torus[0], **options)
-
-
-def test_weights_are_refused_with_what_to_do_instead(torus):
-    weight = np.ones(len(torus[0]))
-    steps = make_pipeline(StandardScaler(), ManifoldFactorizer(callback=never))
-    passed = [
-        lambda: ManifoldFactorizer(callback=never).fit(torus[0], sample_weight=weight),
-        lambda: DiffusionMap(callback=never).fit_transform(torus[0], sample_weight=weight),
-        lambda: steps.fit(torus[0], manifoldfactorizer__sample_weight=weight),
-    ]
-    for fit in passed:
-        with pytest.raises(TypeError, match="draw samples by their weights and fit"):
-            fit()
-    assert not has_fit_parameter(ManifoldFactorizer(), "sample_weight")
-
-
-def test_columns_are_called_by_their_names(torus):
-    pandas = pytest.importorskip("pandas")
-    table = pandas.DataFrame(torus[0][:100], columns=["x", "y", "z", "w"])
-    missing = table.copy()
-    missing.loc[7, "z"] = np.nan
-    with pytest.raises(ValueError, match="the first in row 7, column 'z'"):
-        ManifoldFactorizer().fit(missing)
-    with pytest.raises(ValueError, match="those of column 'mark' are"):
-        ManifoldFactorizer().fit(table.assign(mark=1e30))
-    fit = DiffusionMap(5, random_state=0).fit(table)
-    with pytest.raises(ValueError, match="the first in row 7, column 'z'"):
-        fit.transform(missing)
-    with pytest.raises(ValueError, match="the first in row 7, column 'c'"):
-        ManifoldFactorizer().fit(missing.to_numpy(), column_names=list("abcd"))
 
 
 @pytest.mark.parametrize("mark", [1e20, 1e149])

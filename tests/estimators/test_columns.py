@@ -4,8 +4,8 @@ import numpy as np
 import pandas
 import pytest
 
-from manifactor import ColumnWarning, ManifoldFactorizer, NoProductStructureWarning, datasets
-from manifactor.estimators.columns import in_words, numbering_columns, remedy, suspicious_columns
+from manifactor import ColumnWarning, ManifoldFactorizer, datasets
+from manifactor.estimators.columns import numbering_columns, suspicious_columns
 
 
 def numbering(X):
@@ -64,22 +64,6 @@ def test_columns_of_every_kind_are_named(rng):
 def test_no_column_of_the_shapes_is_suspicious():
     for shape in datasets.SHAPES:
         assert suspicious_columns(datasets.sample(shape, 100, random_state=0)[0]) == {}, shape
-
-
-def test_the_words_name_columns_and_what_to_do():
-    found = {"scale": (1,), "label": (0, 2, 3, 4, 5, 6)}
-    assert "columns 0, 2, 3, 4 and 2 more hold a few whole numbers" in in_words(found)
-    advice = remedy(found)
-    assert "`np.delete(X, [0, 2, 3, 4, ...], axis=1)`" in advice
-    assert "`--drop 0,2,3,4,...`" in advice
-    assert "Bring the other columns to one scale: `StandardScaler()" in advice
-    named = {"index": (0,), "constant": (1,)}
-    assert in_words(named, ["row id", "b"]).startswith("Column 'row id' orders or numbers")
-    advice = remedy(named, ["row id", "b"])
-    assert "`X.drop(columns=['row id'])`" in advice
-    assert "`--drop 'row id'`" in advice
-    assert remedy({"constant": (1,)}) == ""
-    assert remedy({"scale": (0, 1)}).startswith("Bring all columns to one scale: `")
 
 
 @pytest.mark.parametrize("unit", [1, 3, 0.01])
@@ -147,14 +131,6 @@ def test_a_product_is_found_without_a_warning_of_columns_and_its_data_are_known(
     known = fit.evidence_.known
     assert (fit.verdict_, fit.evidence_.advice) == ("product", "")
     assert (known.n_samples, known.n_columns, known.circles) == (800, 2, False)
-
-
-def test_whoever_asks_for_one_factor_is_not_warned(rng):
-    X = np.c_[rng.uniform(size=(200, 2)), np.arange(200)]
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        warnings.simplefilter("ignore", NoProductStructureWarning)
-        ManifoldFactorizer(1, random_state=0).fit(X)
 
 
 @pytest.mark.slow

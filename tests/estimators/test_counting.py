@@ -75,14 +75,6 @@ def test_time_scales_are_in_units_of_times_and_in_seconds_of_dates(columns, foun
     np.testing.assert_allclose(dated.time_scales[0], 60 * found.time_scales[0])
 
 
-def test_rows_may_be_in_any_order_if_times_are_given(columns, found):
-    order = np.random.default_rng(0).permutation(N)
-    shuffled = count_subsystems(columns[order], times=order)
-    assert shuffled.number == 4
-    np.testing.assert_allclose(shuffled.functions[0], found.functions[0][order], atol=1e-6)
-    assert count_subsystems(columns[order]).number == 0
-
-
 def test_nothing_is_compared_across_recordings(columns):
     parts = np.split(columns, 200)
     found = count_subsystems(parts, trajectories=True)
@@ -152,18 +144,6 @@ def test_a_longer_lag_leaves_out_fast_subsystems(columns):
     np.testing.assert_allclose(found.time_scales[0], TIME_SCALES[0], rtol=0.15)
 
 
-def test_words_name_number_times_and_columns(columns):
-    table = pd.DataFrame(columns, columns=list("abcdef"))
-    found = count_subsystems(table)
-    words = str(found)
-    assert words.startswith("6 columns show 4 independent subsystems (lag 1).")
-    assert "\nSubsystem 1: columns a, d; time scales 2" in words
-    assert "\nSubsystem 4: columns e; time scales " in words
-    assert repr(found) == words
-    noise = np.random.default_rng(0).normal(size=(500, 2))
-    assert str(count_subsystems(noise)).startswith("2 columns show no independent subsystems")
-
-
 def test_a_recording_that_is_too_short_for_its_slowest_subsystem_warns():
     with pytest.warns(SampleWarning, match="20 times as long as the longest"):
         count_subsystems(np.cumsum(np.random.default_rng(0).normal(size=(1000, 2)), axis=0))
@@ -188,9 +168,3 @@ def test_a_recording_that_is_too_short_for_its_slowest_subsystem_warns():
 def test_bad_input_is_refused_with_a_reason(given, message):
     with pytest.raises(ValueError, match=message):
         count_subsystems(**given)
-
-
-def test_more_functions_than_can_be_compared_are_refused():
-    rng = np.random.default_rng(0)
-    with pytest.raises(ValueError, match="at most 50 functions"):
-        count_subsystems(switches(rng, np.full(51, 0.02), 3000))

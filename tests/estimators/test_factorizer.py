@@ -1,18 +1,10 @@
 import warnings
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
-from threadpoolctl import threadpool_info
 
-from manifactor import (
-    DiffusionMap,
-    DisconnectedGraphWarning,
-    ManifoldFactorizer,
-    NoProductStructureWarning,
-    datasets,
-)
+from manifactor import DiffusionMap, ManifoldFactorizer, datasets
 from manifactor.scores import score
 
 
@@ -80,16 +72,6 @@ def test_the_sides_of_a_rectangle_are_found_whatever_its_unit(rectangle, scale):
 
 
 @pytest.mark.slow
-def test_fits_in_parallel_threads_leave_the_blas_threads_alone(rectangle):
-    before = [library["num_threads"] for library in threadpool_info()]
-    how = {"n_functions": 20, "sense": "geometry"}
-    fits = [ManifoldFactorizer(2, random_state=seed, **how) for seed in range(4)]
-    with ThreadPoolExecutor(4) as pool:
-        list(pool.map(lambda fit: fit.fit(rectangle[0][:400]), fits))
-    assert [library["num_threads"] for library in threadpool_info()] == before
-
-
-@pytest.mark.slow
 def test_fewer_factors_than_there_are_count_the_smallest_as_one():
     X, _ = datasets.sample("equal_cube", 700, random_state=0)
     fit = ManifoldFactorizer(sense="geometry", random_state=0).fit(X)
@@ -138,22 +120,6 @@ def test_sparse_graphs_whose_halves_fall_apart_are_fitted(rng, n_neighbors):
     fit = ManifoldFactorizer(n_neighbors=n_neighbors, random_state=0).fit(X)
     assert np.isfinite(fit.spectrum_.eigenvalues).all()
     assert fit.transform(X[:5]).shape[0] == 5
-
-
-@pytest.mark.slow
-def test_a_sum_does_not_warn_of_a_graph_that_it_does_not_need(rng):
-    halves = rng.uniform(size=600) + np.repeat([0, 3], 300)
-    X = np.c_[halves, 1.5 * rng.uniform(size=600)]
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        fit = ManifoldFactorizer(random_state=0).fit(X)
-    assert (fit.verdict_, fit.evidence_.sense) == ("product", "sum")
-    assert len(np.unique(fit.components_)) == 2
-    with (
-        pytest.warns(DisconnectedGraphWarning, match="2 components"),
-        pytest.warns(NoProductStructureWarning, match="2 clusters"),
-    ):
-        ManifoldFactorizer(sense="geometry", random_state=0).fit(X)
 
 
 def test_the_search_for_factors_tells_which_part_is_done(rng):

@@ -33,31 +33,6 @@ def test_samples_of_the_fit_and_new_ones_come_back_from_their_places(fit, torus)
     assert off(fit.inverse_transform(fit.transform(new)), new) < 0.03
 
 
-def test_the_number_of_neighbours_is_a_choice_of_the_fit_or_of_the_caller(fit, torus):
-    places = fit.transform(torus[0][:3])
-    choice = fit.inverse_neighbors()
-    assert choice.value in (12, 24)
-    assert "left out" in choice.why
-    same = fit.inverse_transform(places, n_neighbors=choice.value)
-    assert np.array_equal(fit.inverse_transform(places), same)
-    few, many = (fit.inverse_transform(places, n_neighbors=n) for n in (1, 700))
-    # A single neighbour is returned as it is; half of all samples flatten the torus.
-    assert np.abs(torus[0] - few[0]).max(axis=1).min() < 1e-12
-    assert off(many, torus[0][:3]) > 10 * off(fit.inverse_transform(places), torus[0][:3])
-    assert np.array_equal(
-        fit.along(0, 4, n_neighbors=1), fit.inverse_transform(fit.places_along(0, 4), n_neighbors=1)
-    )
-
-
-def test_values_have_a_number_of_neighbours_of_their_own(fit, torus, rng):
-    X, _ = torus
-    noise = rng.normal(size=len(X))
-    places, choice = fit.transform(X[:3]), fit.inverse_neighbors(noise)
-    assert choice.value > fit.inverse_neighbors(X).value
-    found = fit.inverse_transform(places, values=noise, n_neighbors=choice.value)
-    assert np.array_equal(fit.inverse_transform(places, values=noise), found)
-
-
 def test_the_way_back_changes_nothing_of_the_fit(plane, tmp_path):
     fit, X = plane
 

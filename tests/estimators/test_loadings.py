@@ -31,18 +31,6 @@ def test_columns_that_were_fitted_have_their_names(fit, samples):
     assert np.array_equal(fit.loadings(samples).shares, found.shares)
 
 
-def test_other_measurements_of_the_samples_are_loaded_by_row(fit, samples):
-    other = pd.DataFrame({"area": samples.prod(axis=1), "log width": np.log1p(samples[:, 1])})
-    found = fit.loadings(other)
-    assert found.columns == ("area", "log width")
-    assert found.shares[1] == pytest.approx([0, 1], abs=0.02)
-    assert 0.02 < found.interactions[0, 0] < 0.3
-    assert fit.loadings(samples[:, 0]).columns == (0,)
-    images = np.stack([samples, samples**2], axis=1)
-    assert fit.loadings(images).shape == (2, 2)
-    assert fit.loadings(images, column_names=list("abcd")).columns == ("a", "b", "c", "d")
-
-
 def test_new_samples_are_located_and_others_need_places(fit):
     new, _ = datasets.sample("rectangle", 500, random_state=1)
     found = fit.loadings(pd.DataFrame(new, columns=["length", "width"]))

@@ -1,6 +1,5 @@
 import warnings
 
-import cloudpickle
 import dask
 import dask.array as da
 import numpy as np
@@ -8,14 +7,8 @@ import pytest
 import zarr
 from sklearn.exceptions import NotFittedError
 
-from manifactor import DiffusionMap, ManifoldFactorizer, datasets, load, save
-from manifactor.estimators.arrays import (
-    draw_count,
-    draw_rows,
-    precision_of,
-    rounded,
-    take_by_chunks,
-)
+from manifactor import DiffusionMap, ManifoldFactorizer, datasets
+from manifactor.estimators.arrays import rounded
 
 
 @pytest.fixture(scope="module")
@@ -26,12 +19,6 @@ def fit(torus):
 @pytest.fixture(scope="module")
 def new():
     return datasets.sample("torus", 2000, random_state=1)[0]
-
-
-@pytest.fixture(scope="module")
-def few(new):
-    """Return samples in single precision."""
-    return new[:200].astype(np.float32)
 
 
 def equal(places, others):
@@ -60,16 +47,6 @@ def test_places_of_a_dask_array_are_lazy_and_those_of_its_samples(fit, new):
         assert method(lazy_samples).shape == expected.shape
         assert method(lazy_samples.astype(np.float32)).dtype == np.float32
         np.testing.assert_allclose(method(lazy_samples).compute(), expected, atol=1e-9)
-
-
-def test_the_fit_is_in_the_graph_once(fit):
-    def size(n_chunks):
-        lazy = da.zeros((4000, 4), chunks=(4000 // n_chunks, 4))
-        return len(cloudpickle.dumps(dict(fit.locate(lazy)[0].coordinate.dask)))
-
-    own = len(cloudpickle.dumps(fit))
-    assert size(40) - size(4) < 0.05 * own
-    assert size(4) < 1.1 * own
 
 
 def test_a_wrong_value_is_named_by_its_row_in_the_array(fit, new):
@@ -139,13 +116,6 @@ def test_a_part_of_an_array_outside_of_memory_is_drawn_and_fitted(new, tmp_path)
     assert all(map(same, whole.locate(new), fits[1].locate(stored)))
 
 
-def test_the_number_of_samples_drawn_depends_on_the_data_and_the_caller_only():
-    assert draw_count("auto", 10**9) == 20_000
-    assert draw_count("auto", 300) == 300
-    assert draw_count(70_000, 10**9) == 70_000
-    assert draw_count("all", 30_000) == 30_000
-
-
 def test_samples_too_large_for_memory_are_refused_before_they_are_read(monkeypatch):
     def unread(block):
         raise AssertionError("samples were read")
@@ -182,32 +152,6 @@ def test_data_frames_are_located_by_the_names_of_their_columns(rectangle):
 # Single precision in, single precision out; the numbers are those of double.
 
 
-def test_results_without_samples_have_the_precision_of_the_fit(fit, few, tmp_path):
-    single = ManifoldFactorizer(2, sense="geometry", random_state=0).fit(few)
-    # Functions of the fit keep their digits, and so do files.
-    assert {factor.coordinate.dtype for factor in single.factors_} == {np.dtype(np.float64)}
-    save(single, tmp_path / "fit.npz")
-    for each, dtype in ((single, np.float32), (fit, float), (load(tmp_path / "fit.npz"), float)):
-        results = (each.coordinates(), each.along(0, 3), each.places_along(0, 3))
-        assert {array.dtype for array in results} == {np.dtype(dtype)}
-        assert (results[0] < 2 * np.pi).all()
-    assert single.fit(few.astype(np.float64)).coordinates().dtype == np.float64
-
-
-def test_numbers_are_rounded_to_the_precision_of_the_samples_only_at_the_end(fit, few):
-    double = few.astype(np.float64)
-    found, expected = (
-        [fit.transform(X), fit.coordinates(X), *(placed.embedding for placed in fit.locate(X))]
-        for X in (few, double)
-    )
-    for one, other in zip(found, expected, strict=True):
-        assert (one.dtype, other.dtype) == (np.float32, np.float64)
-        np.testing.assert_array_equal(one, other.astype(np.float32))
-    # The function for many calls, by which files are written, does not round.
-    for placed, expected in zip(fit.locator(len(few))(few), fit.locate(double), strict=True):
-        np.testing.assert_array_equal(placed.coordinate, expected.coordinate)
-
-
 def test_fit_transform_keeps_the_precision_and_the_fit_is_that_of_double(torus):
     single = torus[0][:300].astype(np.float32)
     fits = [DiffusionMap(5, random_state=0) for _ in range(2)]
@@ -226,23 +170,3 @@ def test_an_angle_stays_below_a_whole_turn_when_it_is_rounded():
     assert float(np.float32(angles[2])) > 2 * np.pi
     np.testing.assert_array_equal(single, np.array([0, 3, 0], np.float32))
     np.testing.assert_array_equal(rounded(angles, "circle", np.float64), angles)
-
-
-def test_a_data_frame_is_in_single_precision_if_all_columns_are():
-    pandas = pytest.importorskip("pandas")
-    table = pandas.DataFrame({"a": np.zeros(2, np.float32), "b": [1, 2]})
-    assert (precision_of(table), precision_of(table[["a"]])) == (np.float64, np.float32)
-
-
-def test_drawn_rows_ascend_and_chunks_without_any_are_not_read():
-    rows = draw_rows(10**9, 3, np.random.default_rng(0))
-    assert rows.tolist() == [511136479, 636961686, 850624224]
-    X, read = np.arange(10.0), []
-
-    def part(start, stop):
-        read.append((start, stop))
-        return X[start:stop]
-
-    found = take_by_chunks(np.array([1, 7]), np.array([0, 3, 5, 10]), part)
-    assert found.tolist() == [1, 7]
-    assert read == [(1, 2), (7, 8)]

@@ -74,13 +74,6 @@ def test_the_forecast_is_logged_and_kept_and_leaves_the_estimator_unfitted(sampl
         unfitted.transform(samples)
 
 
-def test_an_automatic_number_of_functions_is_not_taken_for_one_that_was_asked_for():
-    X = np.repeat(datasets.sample("torus", 300, random_state=0)[0], 4, axis=0)
-    fit, stages = DiffusionMap(random_state=0), Stages()
-    assert fit.fit(X, stages=stages).n_functions_ == 37
-    assert fit.set_params(n_functions=100).fit(X, stages=stages).n_functions_ == 100
-
-
 @pytest.mark.slow
 def test_functions_that_do_not_fit_into_memory_are_not_computed_and_that_is_said(
     torus, monkeypatch, caplog

@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from manifactor import ManifoldFactorizer, align, datasets
@@ -77,43 +76,6 @@ def test_a_turn_is_told_and_maps_are_monotone(rng):
     assert (np.diff(mapped[:, 1]) >= 0).all()
 
 
-def test_surfaces_are_mapped_by_local_regression(rng):
-    sphere = rng.normal(size=(N, 3))
-    sphere /= np.linalg.norm(sphere, axis=1, keepdims=True)
-    turned = sphere @ np.linalg.qr(rng.normal(size=(3, 3)))[0] * 2
-    found = align_runs(run_of("a", (sphere, "other")), run_of("b", (turned, "other")))
-    ((_, _, r2),) = found.pairs
-    assert r2 > 0.97
-    assert np.sqrt(((found.map(turned) - sphere) ** 2).mean()) < 0.02
-    assert np.isnan(found.map(np.full((2, 1), np.nan))).all()
-
-
-def test_a_surface_is_a_function_of_the_factors_that_it_contains(rng):
-    angle, (line, own) = rng.uniform(0, 2 * np.pi, N), rng.uniform(size=(2, N))
-    tube = np.column_stack([np.cos(angle), np.sin(angle), 3 * line])
-    first = run_of("a", (own, "interval"), (angle, "circle"), (line, "interval"))
-    found = align_runs(first, run_of("b", (tube, "other")))
-    assert found.pairs == ()
-    assert found.private == ((0, 1, 2), (0,))
-    (others, r2), inside = found.explained[1][0], found.explained[0]
-    assert others == (1, 2)
-    assert r2 > 0.97
-    assert min(inside[1][1], inside[2][1]) > 0.97
-    assert inside[0][1] < 0.05
-
-
-def test_another_basis_of_a_torus_is_told_by_both_angles(rng):
-    one, two = rng.uniform(0, 2 * np.pi, size=(2, N))
-    first = run_of("a", (one, "circle"), (two, "circle"))
-    second = run_of("b", (one, "circle"), ((one + two) % (2 * np.pi), "circle"))
-    found = align_runs(first, second)
-    assert found.private == ((1,), (1,))
-    assert found.r2[1].max() < 0.05
-    for told in found.explained:
-        assert told[1][0] == (0, 1)
-        assert told[1][1] > 0.95
-
-
 def test_particles_are_compared_by_their_names(rng):
     line = rng.uniform(size=N)
     order = rng.permutation(N)[: N // 2]
@@ -163,28 +125,9 @@ def test_half_sets_are_aligned_by_locating_samples(cylinder, halves):
         assert [pair[:2] for pair in align(*halves, X).pairs] == [pair[:2] for pair in found.pairs]
 
 
-def test_half_sets_of_a_data_frame_are_aligned_without_a_warning(cylinder, recwarn):
-    table = pd.DataFrame(cylinder, columns=["x", "y", "z"])
-    found = align(*(fitted(table[k::2]) for k in (0, 1)))
-    assert (
-        found.samples.why
-        == f"samples differ; the first fit located {len(found.places[0][0])} of 800"
-    )
-    assert not [str(each.message) for each in recwarn if "feature names" in str(each.message)]
-
-
 def test_too_few_samples_of_the_callers_are_refused(cylinder, halves):
     with pytest.raises(ValueError, match="100 samples or more; got 5"):
         align(*halves, cylinder[:5])
-
-
-def test_samples_that_were_drawn_are_compared_by_their_numbers(cylinder, halves):
-    whole, some = fitted(cylinder), fitted(cylinder, fit_samples=800)
-    found = align(whole, some)
-    assert found.samples.value == "rows"
-    assert found.private == ((), ())
-    # A half has other samples than the whole, row by row.
-    assert align(whole, halves[1]).samples.value == "located"
 
 
 def test_fits_of_other_samples_are_not_aligned(cylinder, halves):

@@ -1,4 +1,3 @@
-import warnings
 from itertools import islice
 
 import numpy as np
@@ -64,26 +63,6 @@ def test_a_checkpoint_that_is_damaged_missing_or_of_another_stage_is_refused(tmp
         Checkpoints(tmp_path, resume=True).recall("spectrum", "key", lambda: 1)
     with pytest.raises(ValueError, match="no checkpoint to resume"):
         Checkpoints(tmp_path / "none", resume=True)
-
-
-@pytest.mark.parametrize("results", [(), 3])
-def test_a_group_of_no_pieces_is_refused_not_read_for_ever(tmp_path, results):
-    write_tree(tmp_path / "images.000000.npz", ("key", results))
-    stages = Checkpoints(tmp_path, resume=True)
-    with pytest.raises(ValueError, match=r"images.000000.npz is damaged"):
-        list(stages.pieces("images", "key", abs, [(1,), (2,)]))
-
-
-@pytest.mark.slow
-def test_a_resumed_fit_leaves_outliers_out_as_before(samples, tmp_path):
-    X = np.vstack([samples, [[40.0, 0, 0, 0], [0, 40.0, 0, 0]]])
-    with warnings.catch_warnings(action="ignore"):
-        fresh = ManifoldFactorizer(random_state=0).fit(X, stages=checkpoints(tmp_path))
-        (tmp_path / "spectrum.npz").unlink()
-        stages = checkpoints(tmp_path, resume=True)
-        again = ManifoldFactorizer(random_state=0).fit(X, stages=stages)
-    assert again.outliers_.sum() == fresh.outliers_.sum() == 2
-    np.testing.assert_array_equal(again.coordinates(), fresh.coordinates())
 
 
 def squared(number):

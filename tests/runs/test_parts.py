@@ -71,15 +71,6 @@ def test_a_run_in_parts_has_the_places_of_all_samples(fitted, placed):
         open_run(placed)
 
 
-def test_of_many_samples_some_are_shown(fitted, placed, monkeypatch):
-    monkeypatch.setattr(folder, "MOST_DRAWN", 90)
-    run = open_run(placed, some=True)
-    assert run.drawn
-    assert np.bincount(run.rows // 1000).tolist() == [34, 34, 20]
-    assert run.warnings[0].startswith("Shown are 88 of 2,600 samples")
-    np.testing.assert_array_equal(run.samples(), fitted[0][run.rows])
-
-
 def test_only_parts_that_are_missing_are_placed(fitted, tmp_path):
     X, fit = fitted
     table, folder = stored(X, tmp_path / "X.zarr"), tmp_path / "coordinates"
@@ -111,23 +102,6 @@ def test_a_selection_is_that_of_a_run_in_one_table(placed, tmp_path):
     samples = np.loadtxt(tmp_path / "s.csv", delimiter=",", skiprows=1)[:, 0]
     np.testing.assert_array_equal(samples, np.flatnonzero(inside))
     np.testing.assert_array_equal(pq.read_table(out)["sample"].to_numpy(), samples)
-
-
-def test_a_selection_of_nothing_or_into_another_format_leaves_no_file(placed, tmp_path):
-    with pytest.raises(ValueError, match=r"got none. Widen them"):
-        select_from_parts(placed, tmp_path / "s.csv", [(1, 10, 10.0000001)])
-    with pytest.raises(ValueError, match=r"one of .csv, .parquet for a run"):
-        select_from_parts(placed, tmp_path / "s.star", [])
-    assert not list(tmp_path.glob("*s.*"))
-
-
-def test_a_mistake_in_our_own_code_is_not_taken_for_damage(placed, monkeypatch):
-    def mistaken(*_, **__):
-        raise TypeError("ours")
-
-    monkeypatch.setattr(folder, "from_table", mistaken)
-    with pytest.raises(TypeError, match="ours"):
-        open_run(placed, some=True)
 
 
 def test_a_missing_or_damaged_part_is_named(placed):

@@ -48,21 +48,6 @@ def test_a_missing_package_names_the_extra_that_brings_it(monkeypatch, name, ins
         extra(name)
 
 
-@pytest.mark.parametrize(
-    ("source", "reason"),
-    [
-        ("raise OSError('no library\\nmore')", "no library"),
-        ("raise RuntimeError", "RuntimeError"),
-        ("import probe_missing", "No module named 'probe_missing'"),
-    ],
-)
-def test_a_package_that_does_not_load_says_why_in_one_line(modules, source, reason):
-    (modules / "probe.py").write_text(source)
-    match = rf"^the package probe does not load: {reason}. Install it anew: pip .*\.$"
-    with pytest.raises(ValueError, match=match):
-        extra("probe")
-
-
 def test_what_is_printed_has_no_control_characters():
     # All letters of western scripts, signs, surrogates and what lies beyond the first plane.
     text = "".join(
@@ -114,17 +99,6 @@ def test_warnings_of_threads_started_inside_are_held_too():
     with held_warnings() as held:
         map_threads(lambda text: warn_caller(text, UserWarning), ["one", "two"])
     assert {str(each.message) for each in held} == {"one", "two"}
-
-
-def test_an_inner_context_issues_into_the_outer_one_and_other_packages_at_once():
-    with held_warnings() as outer:
-        with held_warnings() as inner:
-            warn_caller("so", UserWarning)
-        assert not outer
-        issue(inner)
-        with pytest.warns(RuntimeWarning, match="not ours"):
-            warnings.warn("not ours", RuntimeWarning, stacklevel=1)
-    assert [str(each.message) for each in outer] == ["so"]
 
 
 def test_fits_that_overlap_in_threads_leave_the_filters_of_warnings_alone():

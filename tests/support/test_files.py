@@ -2,7 +2,6 @@
 
 import os
 import socket
-import stat
 import subprocess
 import sys
 from contextlib import suppress
@@ -27,15 +26,6 @@ from manifactor._support.files import (
 
 def names(folder):
     return sorted(path.name for path in folder.iterdir())
-
-
-def test_a_file_is_written_with_the_mode_of_any_new_file(tmp_path):
-    path = tmp_path / "a.txt"
-    write_whole(path, lambda file: file.write(b"new"))
-    (tmp_path / "other").touch()
-    assert path.read_bytes() == b"new"
-    modes = [stat.S_IMODE(os.stat(p).st_mode) for p in (path, tmp_path / "other")]
-    assert modes[0] == modes[1]
 
 
 @pytest.mark.parametrize("error", [OSError("disk full"), KeyboardInterrupt()])
@@ -64,15 +54,6 @@ def test_a_folder_takes_the_place_of_the_old_one_unless_it_fails(tmp_path):
         raise KeyboardInterrupt
     assert names(folder) == ["second"]
     assert names(tmp_path) == ["run"]
-
-
-def test_a_link_to_a_folder_is_replaced_and_the_folder_kept(tmp_path):
-    (tmp_path / "elsewhere").mkdir()
-    (tmp_path / "run").symlink_to("elsewhere")
-    with whole_folder(tmp_path / "run") as beside:
-        (beside / "new").touch()
-    assert not (tmp_path / "run").is_symlink()
-    assert names(tmp_path) == ["elsewhere", "run"]
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="no /proc here")
@@ -156,18 +137,6 @@ def test_an_output_that_another_process_writes_is_refused_until_it_is_killed(tmp
         assert not claim(tmp_path / "run")  # a second time by the same command
         assert names(tmp_path) == [".run.manifactor.lock"]
     assert names(tmp_path) == []
-
-
-@pytest.mark.parametrize("kind", ["link", "folder", "pipe"])
-def test_what_is_no_lock_file_is_refused_and_left_alone(tmp_path, kind):
-    path, victim = tmp_path / ".run.manifactor.lock", tmp_path / "victim"
-    victim.write_text("kept")
-    make = {"link": lambda: path.symlink_to(victim), "folder": path.mkdir}
-    make.get(kind, lambda: os.mkfifo(path))()
-    with pytest.raises(ValueError, match="must be a lock file"), claims:
-        claim(tmp_path / "run")
-    assert os.path.lexists(path)
-    assert victim.read_text() == "kept"
 
 
 def left(folder, name, state):

@@ -5,7 +5,6 @@ import pandas
 import pytest
 
 from manifactor._support.parameters import (
-    as_number,
     require_choice,
     require_columns_of_numbers,
     require_count,
@@ -44,21 +43,6 @@ def test_what_is_wrong_is_refused_with_what_would_be_right():
     refused(require_indices, r"whole number in \[1, 3\]; got 4", "exclude", [1, 4], **limits)
 
 
-@pytest.mark.parametrize(
-    ("cell", "number"),
-    [
-        (" 1e3", 1000),
-        (np.float32(0.5), 0.5),
-        ("1,5", None),
-        (None, None),
-        (np.datetime64(1, "ns"), None),
-        (np.timedelta64(1, "ns"), None),
-    ],
-)
-def test_a_cell_is_a_number_if_python_reads_it_as_one_and_it_is_no_date(cell, number):
-    assert as_number(cell) == number
-
-
 def test_a_data_frame_with_text_or_dates_is_refused_by_their_columns():
     frame = pandas.DataFrame({"x": [0.5, 1.5], "n": [1, 2], "s": ["1", "2"]})
     require_columns_of_numbers(frame)
@@ -85,11 +69,3 @@ def test_a_cell_that_is_no_number_is_refused_after_missing_ones(cell, shown):
     message = rf"column 7 holds '{shown}.*X.drop\(columns=\[7\]\)\.$"
     with pytest.raises(ValueError, match=message):
         require_columns_of_numbers(X)
-
-
-def test_missing_values_pass_and_at_most_four_columns_are_listed():
-    X = pandas.DataFrame({"x": [1, None], "y": ["0.5", None], "z": [pandas.NA, 2]})
-    require_columns_of_numbers(X)
-    require_columns_of_numbers(X.assign(x=X["x"].astype("Int64")))
-    message = r"X.drop\(columns=\[0, 1, 2, 3, ...\]\), 6 columns in all\.$"
-    refused(require_columns_of_numbers, message, pandas.DataFrame([["a"] * 6] * 2))

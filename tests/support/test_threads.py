@@ -1,16 +1,13 @@
-import multiprocessing
 import os
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from threading import Barrier, get_ident
 
-import joblib
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from manifactor._support import threads
-from manifactor._support.threads import cores, map_panels, map_threads, one_blas_thread, over_cores
+from manifactor._support.threads import cores, map_panels, map_threads, one_blas_thread
 
 
 def blas_threads():
@@ -56,25 +53,6 @@ def test_overlapping_contexts_do_not_wait_and_leave_the_threads_as_they_were(two
     assert blas_threads() == {2}
 
 
-def _enter_and_leave(queue):
-    with one_blas_thread():
-        queue.put("entered")
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="processes are not forked there")
-@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_a_worker_forked_inside_the_context_does_not_deadlock():
-    context = multiprocessing.get_context("fork")
-    queue = context.Queue()
-    with one_blas_thread():
-        worker = context.Process(target=_enter_and_leave, args=(queue,))
-        worker.start()
-        # The limits guard against a deadlock only.
-        assert queue.get(timeout=300) == "entered"
-        worker.join(300)
-    assert worker.exitcode == 0
-
-
 def test_results_come_in_order_from_no_more_threads_than_cores(monkeypatch):
     assert map_threads(lambda a, b: a * b, [1, 2, 3], [4, 5, 6]) == [4, 10, 18]
     monkeypatch.setattr(threads, "cores", lambda: 1)
@@ -98,22 +76,3 @@ def test_cores_that_the_process_may_not_use_do_not_count(monkeypatch):
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0}, raising=False)
     # Counted once in a process: the others keep what they have.
     assert cores.__wrapped__() == 1
-
-
-def test_jobs_are_counted_as_in_scikit_learn(monkeypatch):
-    monkeypatch.setattr(threads, "cores", lambda: 8)
-    assert [threads.thread_count(n) for n in (None, 1, 3, -1, -2, -99)] == [*(1, 1, 3), *(8, 7, 1)]
-    with joblib.parallel_config(n_jobs=5):
-        assert threads.thread_count(None) == 5
-        assert threads.thread_count(2) == 2
-    with joblib.parallel_config(backend="threading", n_jobs=-1):
-        assert threads.thread_count(None) == 8
-
-
-def test_results_that_nobody_takes_stay_few(monkeypatch):
-    monkeypatch.setattr(threads, "cores", lambda: 2)
-    begun = []
-    results = over_cores(lambda item: begun.append(item) or item, range(100))
-    assert next(results) == 0
-    assert len(begun) <= 5
-    assert list(results) == list(range(1, 100))

@@ -2,13 +2,7 @@ import numpy as np
 import pytest
 
 from manifactor._support import values
-from manifactor._support.values import (
-    bad_values,
-    ceil_div,
-    quotient,
-    require_spread,
-    require_values,
-)
+from manifactor._support.values import ceil_div, quotient, require_spread, require_values
 
 LARGEST = np.finfo(float).max
 
@@ -37,32 +31,11 @@ def test_a_value_whose_square_overflows_is_named_as_a_mark_for_missing_ones(valu
     assert said + "number is a usual mark for missing values: remove" in str(error.value)
 
 
-def test_squares_in_single_precision_overflow_sooner():
-    X = np.full((2, 2), 1e16)
-    assert bad_values(X) is None
-    assert bad_values(X.astype(np.float32)).limit == 1e15
-    assert bad_values(X.astype(np.float32), precision=np.float64) is None
-    assert bad_values(X, precision=np.float32).count == 4
-
-
 def test_values_that_are_kept_have_finite_sums_of_squares():
     for dtype, largest in ((np.float64, values.LARGEST), (np.float32, values.LARGEST_SINGLE)):
         largest = np.array(largest, dtype)
         # A difference is twice as large as its ends; of 10^6 columns.
         assert np.isfinite(dtype(1e6) * (2 * largest) ** 2)
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_many_values_below_the_limit_are_good_and_one_beyond_it_is_not(dtype):
-    limit = values.LARGEST_SINGLE if dtype == np.float32 else values.LARGEST
-    many = np.full((30, 10), 0.9 * limit, dtype)  # with a larger sum of squares
-    assert bad_values(many) is None
-    assert bad_values(many.T) is None
-    one = np.zeros((30, 10), dtype)
-    one[17, 3] = -np.nextafter(dtype(limit), dtype(np.inf))
-    assert bad_values(one).place == (17, 3)
-    assert bad_values(one.T).place == (3, 17)
-    assert bad_values(one[:0]) is bad_values(one[:, :0]) is None
 
 
 def test_samples_that_differ_by_less_than_their_squares_show_are_refused(rng):

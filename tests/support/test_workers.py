@@ -4,12 +4,12 @@ import time
 from multiprocessing import active_children
 
 import pytest
-from joblib import Parallel, cpu_count, delayed
+from joblib import Parallel, delayed
 from joblib.externals.loky import get_reusable_executor
 
 from manifactor._support.processes import start_trackers
 from manifactor._support.workers import Here, Outcome, PieceLost, Processes, in_order
-from tests.pieces import cores_seen, divided, ended, killed
+from tests.pieces import divided, ended, killed
 from tests.worker_checks import (
     CHECKS,
     an_error_is_the_outcome_of_its_piece_alone,
@@ -65,14 +65,6 @@ def test_processes_that_clean_up_do_not_warn_of_what_killed_ones_leave(monkeypat
 
 
 @pytest.mark.slow
-def test_processes_share_the_cores():
-    share = max(1, cpu_count() // 2)
-    found = Processes(2).map(cores_seen, 2 * [()])
-    assert {cores for cores, _ in found} == {share}
-    assert os.environ.get("LOKY_MAX_CPU_COUNT") is None
-
-
-@pytest.mark.slow
 def test_processes_of_somebody_else_are_left_alone():
     Parallel(n_jobs=2)(2 * [delayed(os.getpid)()])
     # All of them: on a busy machine, one may have done both jobs.
@@ -101,14 +93,6 @@ def refuse():
 def test_an_error_that_cannot_be_pickled_keeps_its_words():
     (found,) = Here().outcomes(refuse, [()])
     assert str(found.error) == "ValueError: this and that"
-
-
-@pytest.mark.parametrize("workers", [Here(), Processes(1)])
-def test_nothing_is_done_before_a_result_is_asked_for(workers, tmp_path):
-    results = workers.map(ended, [("one", tmp_path, None), ("two", tmp_path, None)])
-    assert not (tmp_path / "one").exists()
-    assert next(results) == "one"
-    assert not (tmp_path / "two").exists()
 
 
 def test_results_that_come_early_are_held_back():

@@ -57,14 +57,6 @@ def test_floats_of_a_large_file_stay_where_they_are(tmp_path, kind):
     np.testing.assert_array_equal(found, X)
 
 
-def test_the_latent_space_of_cryodrgn_is_read(tmp_path):
-    z_mu, z_logvar = X.astype(np.float32), np.ones_like(X)
-    (tmp_path / "z.24.pkl").write_bytes(pickle.dumps(z_mu) + pickle.dumps(z_logvar))
-    found = read_samples(tmp_path / "z.24.pkl")
-    assert found.dtype == np.float64
-    np.testing.assert_array_equal(found, X)
-
-
 def table_with(*names):
     """A table of cryoSPARC whose every field holds its own place."""
     table = np.zeros(4, dtype=[("uid", "<u8"), *((name, "<f4") for name in names)])
@@ -74,17 +66,6 @@ def table_with(*names):
 
 
 MODES = "must hold fields components_mode_0/value, .* variability analysis; it holds none"
-
-
-def test_components_of_cryosparc_come_in_the_order_of_their_numbers(tmp_path):
-    names = [f"components_mode_{mode}/value" for mode in (10, 2, 0)]
-    table = table_with(*names, "components_mode_0/component", "ctf/df1_A")
-    (tmp_path / "a.cs").write_bytes(saved(np.save, table))
-    found = read_samples(tmp_path / "a.cs")
-    assert found.dtype == np.float64
-    np.testing.assert_allclose(
-        found, np.array([2.0, 1.0, 0.0]) + np.arange(4)[:, None] / 10, rtol=1e-6
-    )
 
 
 def saved(save, *arrays, **named):

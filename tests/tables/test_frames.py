@@ -8,7 +8,6 @@ import pytest
 import zarr
 from PIL import Image
 
-from manifactor._support import memory
 from manifactor.tables.files import read_table
 from manifactor.tables.frames import frame_names, is_frames, left_out, read_frames
 from manifactor.tables.stores import stored_table
@@ -72,16 +71,6 @@ def test_pictures_are_turned_as_their_camera_was(tmp_path):
     assert np.array_equal(read_frames(tmp_path)[0], np.rot90(GREY, -1))
 
 
-@pytest.mark.parametrize("suffix", [".tif", ".gif"])
-def test_pages_of_a_file_are_images(tmp_path, suffix):
-    first, *others = [Image.fromarray(GREY + k) for k in range(3)]
-    path = tmp_path / f"a{suffix}"
-    first.save(path, save_all=True, append_images=others)
-    found = read_frames(path)
-    assert np.array_equal(found.reshape(3, 10, 8, -1)[..., 0], [GREY, GREY + 1, GREY + 2])
-    assert frame_names(tmp_path) == tuple(f"a{suffix}[{k}]" for k in range(3))
-
-
 def claiming(width):
     """A picture whose header claims that many columns."""
     return b"P5 %d 30000 255\n" % width
@@ -99,15 +88,6 @@ def claiming(width):
 def test_pictures_that_cannot_be_read_say_what_must_hold(tmp_path, pictures, message):
     with pytest.raises(ValueError, match=message):
         read_frames(write(tmp_path, a_png=GREY, **pictures))
-
-
-def test_pictures_that_do_not_fit_into_memory_are_not_read(tmp_path, monkeypatch):
-    write(tmp_path, a_png=COLOUR)
-    monkeypatch.setattr(memory, "available_memory", lambda: 959.0)
-    with pytest.raises(ValueError, match=r"memory.*make them smaller"):
-        read_frames(tmp_path)
-    monkeypatch.setattr(memory, "available_memory", lambda: 960.0)
-    assert read_frames(tmp_path).nbytes == 960
 
 
 def test_frames_of_a_film_are_images_in_the_order_of_red_green_and_blue(tmp_path, monkeypatch):

@@ -7,11 +7,9 @@ import pyarrow.parquet as pq
 import pytest
 import zarr
 
-from manifactor._support.array_files import open_archive
-from manifactor.estimators.columns import ColumnWarning
 from manifactor.tables.columns import ColumnChoice
-from manifactor.tables.files import column_names, read_samples, read_table
-from manifactor.tables.stores import in_parts, stored_table
+from manifactor.tables.files import read_samples
+from manifactor.tables.stores import stored_table
 
 N = 95
 
@@ -83,18 +81,6 @@ def test_a_wrong_value_is_named_by_its_row_in_the_table(tmp_path, X, value, word
         stored_table(tmp_path / "a.parquet").read(0, 3)
 
 
-def test_columns_of_text_are_left_out_or_refused_where_they_were_chosen(tmp_path, X):
-    text = {"name": np.array(["x"] * N), "when": np.arange(N).astype("M8[s]")}
-    path = write_parquet(tmp_path / "p", X, **text)
-    assert column_names(path) == ["a", "b", "c", "name", "when"]
-    with pytest.warns(ColumnWarning, match="hold text were left out: 'name', 'when'"):
-        assert stored_table(path).columns.names == ("a", "b", "c")
-    with pytest.raises(ValueError, match="columns that hold none are 'name'"):
-        stored_table(path, ColumnChoice("a,name"))
-    with pytest.raises(ValueError, match="there is no column 'd'"):
-        read_table(path, ColumnChoice("d"))
-
-
 def test_a_group_needs_one_array_or_one_named_x(tmp_path, X):
     path = tmp_path / "g.zarr"
     group = zarr.open_group(path, mode="w")
@@ -142,18 +128,6 @@ def test_a_folder_of_parquet_files_holds_nothing_else_and_one_kind(tmp_path, X):
         (folder / name).unlink()
 
 
-def test_the_size_decides_what_is_read_in_parts(path, monkeypatch):
-    assert not in_parts(path)
-    assert in_parts(path, "parquet")
-    for name, value in {"SMALL_FILE": 0, "MOST_ROWS": N - 1}.items():
-        monkeypatch.setattr(f"manifactor.tables.stores.{name}", value)
-    assert in_parts(path)
-    assert not in_parts(path, "csv")
-    for name, value in {"MOST_ROWS": N, "MOST_NUMBERS": 3 * N - 1}.items():
-        monkeypatch.setattr(f"manifactor.tables.stores.{name}", value)
-    assert in_parts(path) == (path.suffix != ".npy")
-
-
 def test_a_store_with_a_damaged_or_odd_chunk_is_named(tmp_path, X):
     path, odd = (write_zarr(tmp_path / name, X) for name in ("a.zarr", "b.zarr"))
     (path / "c/1/0").write_bytes(b"no chunk")
@@ -176,65 +150,9 @@ def test_a_damaged_parquet_file_is_named_when_its_rows_are_read(tmp_path, X):
         table.read(0, N)
 
 
-def test_columns_of_one_value_cannot_claim_gigabytes(tmp_path):
-    path = tmp_path / "a.parquet"
-    column = pa.DictionaryArray.from_arrays(pa.array(np.zeros(3 * 10**6, np.int8)), [1.5])
-    with pq.ParquetWriter(path, pa.schema([("a", column.type)])) as writer:
-        for _ in range(4):
-            writer.write_table(pa.table({"a": column}))
-    assert path.stat().st_size < 10**6
-    for read in (stored_table, read_samples, column_names):
-        with pytest.raises(ValueError, match=r"bytes and claims 96,000,000"):
-            read(path)
-    # A table that is only easily compressed is read.
-    few = np.repeat(np.arange(10.0), 10**5)
-    pq.write_table(pa.table({"a": few, "b": few[::-1]}), path)
-    assert path.stat().st_size < 10**5
-    np.testing.assert_array_equal(read_samples(path), np.column_stack([few, few[::-1]]))
-
-
-def test_columns_of_text_and_of_lists_are_not_read(tmp_path):
-    """Both may hold the same gigabytes in a few bytes."""
-    path = tmp_path / "a.parquet"
-    text = pa.DictionaryArray.from_arrays(np.zeros(10**4, np.int8), ["x" * 10**5])
-    one = pa.ListArray.from_arrays([0] * 10**4 + [10**7], np.zeros(10**7))
-    table = pa.table({"a": np.arange(1e4), "text": text, "list": one})
-    pq.write_table(table, path, store_schema=False)
-    assert path.stat().st_size < 10**6
-    before = pa.default_memory_pool().max_memory()
-    with pytest.warns(ColumnWarning, match="left out: 'text', 'list'"):
-        samples = read_samples(path)
-    np.testing.assert_array_equal(samples[:, 0], np.arange(1e4))
-    assert pa.default_memory_pool().max_memory() == before
-
-
 def test_a_table_larger_than_the_memory_is_refused_as_a_whole(path, monkeypatch):
     monkeypatch.setattr("manifactor._support.memory.available_memory", lambda: 100)
     if path.suffix != ".npy":
         with pytest.raises(ValueError, match=r"would take .* GB of memory"):
             read_samples(path)
     assert len(stored_table(path).read(0, 3)) == 3
-
-
-def test_decimals_and_large_whole_numbers_are_numbers(tmp_path):
-    path = tmp_path / "a.parquet"
-    decimals = pa.array([1, 2], pa.decimal128(5, 2))
-    table = {"a": [2**60 + 1, 3], "b": decimals, "c": pa.array([1.5, 2]).dictionary_encode()}
-    pq.write_table(pa.table(table), path)
-    expected = [[2.0**60, 1, 1.5], [3, 2, 2]]
-    np.testing.assert_array_equal(read_samples(path), expected)
-
-
-def test_a_mistake_in_our_own_code_is_not_taken_for_damage(tmp_path, X, monkeypatch):
-    def mistaken(*_):
-        raise TypeError("ours")
-
-    write_parquet(tmp_path / "table", X)
-    table = stored_table(tmp_path / "table", ColumnChoice())
-    monkeypatch.setattr("manifactor.tables.stores.float_type", mistaken)
-    with pytest.raises(TypeError, match="ours"):
-        table.take(np.arange(3))
-    np.savez(tmp_path / "x.npz", X=X)
-    monkeypatch.setattr("manifactor._support.array_files.npy_header", mistaken)
-    with open_archive(tmp_path / "x.npz") as archive, pytest.raises(TypeError, match="ours"):
-        archive.read("X")

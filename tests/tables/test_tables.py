@@ -1,10 +1,8 @@
 """Tables: which columns are used, names, delimiters, columns of text, and wrong cells."""
 
 import json
-import warnings
 
 import numpy as np
-import pandas
 import pytest
 
 from manifactor import ColumnWarning
@@ -14,7 +12,6 @@ from manifactor.tables.text import layout_of, line_of
 
 TEXT = "id,x,y\na1,0,1\nb2,2,3\nc3,4,5\n"
 X = np.arange(6.0).reshape(3, 2)
-Z = np.random.default_rng(0).uniform(size=(6, 3))
 
 
 @pytest.fixture
@@ -104,51 +101,6 @@ def test_a_line_of_names_may_hold_numbers(write, texts, header):
         assert layout_of(write(text.replace("|", "\n"))).header == header, text
 
 
-def test_numbered_columns_of_pandas_are_names_and_no_sample(tmp_path):
-    pandas.DataFrame(Z).to_csv(tmp_path / "a.csv", index=False)
-    with pytest.warns(ColumnWarning, match="taken for the names .* '0', '1', '2'. If"):
-        found = read_table(tmp_path / "a.csv")
-    np.testing.assert_allclose(found.samples, Z)
-    assert found.columns.names == ("0", "1", "2")
-
-
-@pytest.mark.parametrize("label", ["{}", "s{}"])
-def test_the_index_of_pandas_is_left_out_unless_it_is_chosen(tmp_path, label):
-    path = tmp_path / "a.csv"
-    index = [label.format(k) for k in range(6)]
-    pandas.DataFrame(Z).set_axis(index).add_prefix("x").to_csv(path)
-    with pytest.warns(ColumnWarning, match="has no name and was left out, as the ind"):
-        found = read_table(path)
-    np.testing.assert_allclose(found.samples, Z)
-    assert found.columns.numbers == (1, 2, 3)
-    with warnings.catch_warnings(action="error"):
-        assert read_table(path, ColumnChoice("1-2")).columns.names == ("x0", "x1")
-
-
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [
-        ("a.txt", '"x" "y"\n"1" 0 1\n"2" 2 3\n"10" 4 5\n'),
-        ("a.csv", '"x","y"\n"a",0,1\n"b",2,3\n"c",4,5\n'),
-        ("a.tsv", "x\ty\n1\t0\t1\n2\t2\t3\n3\t4\t5\n"),
-    ],
-)
-def test_row_names_of_r_are_left_out_as_an_index(write, name, text):
-    with pytest.warns(ColumnWarning, match="the first column .* left out, as the index"):
-        found = read_table(write(text, name))
-    np.testing.assert_array_equal(found.samples, X)
-    assert found.columns == Columns((1, 2), 3, ("x", "y"))
-
-
-def test_a_line_shorter_than_fractions_or_unfinished_rows_names_no_columns(write):
-    assert read_table(write("measured,today\n.5,1,2\n.6,3,4\n")).samples.shape == (2, 3)
-    path = write("x,y\n1,2,\n3,4,\n")
-    with pytest.warns(ColumnWarning, match="hold text were left out: 2"):
-        np.testing.assert_array_equal(read_table(path).samples, [[1, 2], [3, 4]])
-    # A column without a name gets that of pandas.
-    assert layout_of(write("x,,y\n1,a,2\n")).names == ("x", "Unnamed: 1", "y")
-
-
 @pytest.mark.parametrize(
     ("name", "text", "names"),
     [
@@ -166,39 +118,6 @@ def test_names_are_found_in_comments_and_quotes(write, name, text, names):
 
 
 # Delimiters and encodings.
-
-
-@pytest.mark.parametrize(
-    ("name", "text", "message"),
-    [
-        ("a.csv", "a;b\n.1;.2\n", r"line 2 has semicolons\. .*sep=';'\)"),
-        ("a.csv", "a;b\n0,1;0,2\n", "semicolons and decimal commas.*decimal=','"),
-        ("a.csv", "a\tb\n.1\t.2\n", "must have commas .* has tabs"),
-        ("a.tsv", "a,b\n.1,.2\n", "must have tabs .* has commas"),
-        ("a.txt", ".1, .2\n.3, .4\n", "must have white space .* has commas"),
-        ("a.txt", "a b\n0,1 0,2\n", "has white space and decimal commas"),
-        ("a.csv", "a b\n.1  .2\n", "must have commas .* line 2 has white space"),
-        ("a.tsv", ".1 .2\n.3 .4\n", "has white space.*sep=.*s"),
-        ("a.csv", 2 * (";".join(["0.12345"] * 20_000) + "\n"), "line 2 has semicolons"),
-        ("a.csv", 'x,y\n"0,123",5\n', r"and decimal commas\. .*, decimal=','\)"),
-    ],
-)
-def test_another_delimiter_is_named(write, name, text, message):
-    with pytest.raises(ValueError, match=message):
-        layout_of(write(text, name))
-
-
-@pytest.mark.parametrize(
-    ("name", "text", "total"),
-    [
-        ("a.csv", 'id,tags,x\n3,"1;2, 3",.5\n', 3),
-        ("a.csv", "x,y,z\n1.0,2.0,3;4;5;6;7;8\n", 3),
-        ("a.csv", "1.0,2.0,3;4;5;6;7;8\n1.5,2.5,3\n", 3),
-        ("a.tsv", "list\tx\n1 2\t3\n", 2),
-    ],
-)
-def test_other_delimiters_inside_of_text_do_not_matter(write, name, text, total):
-    assert layout_of(write(text, name)).total == total
 
 
 @pytest.mark.parametrize(
@@ -226,19 +145,6 @@ def test_columns_of_text_are_left_out_with_a_warning(write):
         found = read_table(write(TEXT))
     np.testing.assert_array_equal(found.samples, X)
     assert found.columns == Columns((1, 2), 3, ("x", "y"))
-
-
-def test_chosen_columns_are_read_whatever_the_others_hold(write, tmp_path):
-    np.save(tmp_path / "a.npy", X)
-    quoted = 'id,x,y\n"a,8,8,8",0,1\n"b,8,8,8",2,3\n"c,8,8,8",4,5\n'
-    for path, choice, columns in [
-        (write(TEXT), ColumnChoice("x,y"), [0, 1]),
-        (write(quoted, "b.csv"), ColumnChoice("1-2"), [0, 1]),
-        (write("0.0 1 7\n2 3 7\n4 5 7\n", "a.txt"), ColumnChoice("0,1"), [0, 1]),
-        (tmp_path / "a.npy", ColumnChoice(drop="0"), [1]),
-    ]:
-        with warnings.catch_warnings(action="error"):
-            np.testing.assert_array_equal(read_table(path, choice).samples, X[:, columns])
 
 
 @pytest.mark.parametrize(

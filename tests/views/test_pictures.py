@@ -7,11 +7,7 @@ from PIL import Image, features
 
 from manifactor.views.pictures import (
     BLANK,
-    as_grey,
-    chimerax_script,
-    each_as_grey,
     grid_picture,
-    movie_bytes,
     mp4_bytes,
     png_bytes,
     projections,
@@ -76,17 +72,6 @@ def test_a_grid_has_its_rows_and_columns_in_place():
     assert (named[202:, 104:] < 100).any()
 
 
-def test_grey_scales_of_single_images_are_their_own_and_nearly_those_of_all_pixels():
-    blob = moving_blob(2, size=40)
-    images = np.stack([blob[0], 1000 * blob[1], np.ones((40, 40))])
-    for image, found in zip(images, each_as_grey(images), strict=True):
-        assert np.array_equal(found, as_grey(image[None])[0])
-    noise = np.random.default_rng(0).normal(size=(3, 256, 256)).astype(np.float32)
-    exact = np.stack([as_grey(image[None])[0] for image in noise]).astype(int)
-    # Of 255 levels.
-    assert np.abs(each_as_grey(noise) - exact).mean() < 8
-
-
 def frames_of(path):
     with Image.open(path) as movie:
         for k in range(movie.n_frames):
@@ -141,13 +126,6 @@ def test_what_cannot_be_drawn_is_refused(tmp_path, monkeypatch, draw, message):
     assert not list(tmp_path.iterdir())
 
 
-def test_a_script_opens_the_maps_as_a_series_and_plays_it():
-    lines = chimerax_script(["bin0.mrc", "bin1.mrc"], circular=False).splitlines()
-    assert lines[1] == "open bin0.mrc bin1.mrc vseries true"
-    assert lines[-1] == "vseries play #1 loop true direction oscillate maxFrameRate 10"
-    assert "direction forward" in chimerax_script(["a.mrc"], circular=True)
-
-
 @pytest.fixture(scope="module")
 def frames():
     images = moving_blob(4)
@@ -182,9 +160,3 @@ def test_a_movie_is_a_video_of_the_frames_that_plays_once(frames):
     how = {"quality": 80, "subsampling": "4:2:0", "speed": 10, "duration": 250}
     first.save(buffer, "AVIF", save_all=True, append_images=others, **how)
     assert found[b"mdat"] == boxes(buffer.getvalue())[b"mdat"]
-
-
-def test_without_an_encoder_there_is_a_gif_alone(frames, monkeypatch):
-    assert mp4_bytes(frames[:1], 0.1) is None
-    monkeypatch.setattr(features, "check", lambda name: False)
-    assert list(movie_bytes(frames, circular=True)) == [".gif"]

@@ -17,31 +17,18 @@ from sklearn import config_context
 
 from manifactor import ManifoldFactorizer
 from manifactor.cryoem.directions import sphere_cells
-from manifactor.factors.factor import angles, owners
+from manifactor.factors.factor import owners
 from manifactor.judging.evidence import Warp
 from manifactor.runs.folder import read_run
-from manifactor.views import figures, plots
+from manifactor.views import plots
 from manifactor.views.notebook import result_html
 from manifactor.views.plots.arrays import _mollweide, _outlines
-
-
-@pytest.mark.parametrize(("n", "drawn"), [(3, 3), (4, 4), (5, 3), (8, 4), (10, 4)])
-def test_a_cloud_shows_every_sample_or_every_so_many(ax, n, drawn):
-    few = plots.PlotSettings(most_points=4)
-    plots.points(ax, np.zeros((n, 2)), np.arange(n), settings=few)
-    assert len(ax.collections[0].get_offsets()) == plots.drawn(n, settings=few) == drawn
 
 
 def test_a_function_has_its_zero_in_the_middle_of_the_colours(ax):
     plots.function(ax, np.zeros((3, 2)), np.array([-1.0, 0.0, 3.0]))
     low, high = ax.collections[0].get_clim()
     assert low == -high < 0
-
-
-def test_numbers_in_a_matrix_are_light_on_dark_cells(ax):
-    plots.matrix(ax, np.array([[0.1, 0.9]]), numbers=True)
-    assert [text.get_text() for text in ax.texts] == ["0.10", "0.90"]
-    assert [text.get_color() for text in ax.texts] == ["#111111", "#fefefe"]
 
 
 def test_rates_are_drawn_over_their_confidence(ax):
@@ -122,67 +109,9 @@ def test_the_lowest_functions_belong_to_factors_and_products_to_none(torus):
     assert owner[product] == -1
 
 
-def test_gradients_of_different_factors_are_orthogonal(torus):
-    found = angles(torus.spectrum_, [own[:, :2] for own in torus.factorization_.coefficients])
-    np.testing.assert_allclose(found, found.T, atol=1e-12)
-    np.testing.assert_allclose(np.diag(found), 1, atol=1e-9)
-    assert found[:2, 2:].max() < 0.1
-    assert found[0, 1] > 0.3  # a cosine and a sine of one circle
-
-
-def test_few_pure_functions_are_seen_among_all_functions_but_the_constant(ax, torus):
-    plots.spectrum(ax, torus)
-    assert sum(len(line.get_xdata()) for line in ax.lines) == torus.n_functions_ - 1
-    *pure, others = ax.lines
-    assert all(line.zorder > others.zorder for line in pure)
-    # The lowest tenth of the functions takes up much of the width.
-    ax.figure.canvas.draw()
-    tenth = ax.transData.transform([(torus.n_functions_ / 10, 1)])
-    assert ax.transAxes.inverted().transform(tenth)[0, 0] > 0.4
-    # The legend covers none of the pure ones.
-    covered = ax.get_legend().get_window_extent()
-    points = np.vstack([ax.transData.transform(line.get_xydata()) for line in pure])
-    assert not covered.count_contains(points)
-
-
-def test_factors_without_functions_of_the_spectrum_are_not_in_its_legend(ax, sum_torus):
-    plots.spectrum(ax, sum_torus)
-    assert ax.get_legend_handles_labels()[1] == ["products and mixtures"]
-    assert figures.spectrum(sum_torus).caption.endswith("None of them is assigned to a factor.")
-
-
-def test_an_eigenvalue_of_0_is_drawn(ax, torus):
-    spectrum = torus.spectrum_
-    lowest = np.where(np.arange(len(spectrum.eigenvalues)) < 2, 0, spectrum.eigenvalues)
-    fit = SimpleNamespace(
-        spectrum_=replace(spectrum, eigenvalues=lowest),
-        factors_=torus.factors_,
-        factorization_=torus.factorization_,
-    )
-    plots.spectrum(ax, fit)
-    drawn = np.concatenate([line.get_ydata() for line in ax.lines])
-    assert drawn.min() > 0
-    assert ax.get_yscale() == "log"
-
-
-def test_a_joint_histogram_counts_every_sample(ax, torus):
-    plots.joint(ax, torus, 0, 1)
-    assert ax.collections[0].get_array().sum() == 600
-
-
 @pytest.mark.parametrize("draw", [plots.coordinate, lambda *given: plots.joint(*given, 0)])
 def test_a_factor_without_a_single_coordinate_says_so(ax, disk, draw):
     assert "single coordinate" in draw(ax, disk, 0).texts[0].get_text()
-
-
-def test_lengths_around_an_annulus_grow_with_its_radius(ax, annulus):
-    plots.warp(ax, annulus)
-    length = ax.lines[-1].get_ydata()
-    # Radii from .4 to 1; the interval may begin at either end.
-    assert length.max() / length.min() == pytest.approx(2.5, rel=0.2)
-    assert np.abs(np.corrcoef(np.arange(len(length)), length)[0, 1]) > 0.95
-    around = 1 + [factor.topology for factor in annulus.factors_].index("circle")
-    assert f"length along factor {around}" in ax.get_ylabel()
 
 
 def test_lengths_of_a_product_or_of_both_coordinates_are_no_curve(ax, torus, annulus):
@@ -195,18 +124,6 @@ def test_lengths_of_a_product_or_of_both_coordinates_are_no_curve(ax, torus, ann
     solid.verdict_ = "separable"
     with pytest.raises(ValueError, match="two factors to show"):
         plots.warp(ax, solid)
-
-
-def test_lines_of_a_web_go_round_an_annulus_and_across_it(ax, annulus):
-    plots.web(ax, annulus)
-    names = {plots.colour(f): factor.topology for f, factor in enumerate(annulus.factors_)}
-    spreads = {"circle": [], "interval": []}
-    for line in ax.lines:
-        radii = np.hypot(*line.get_data())
-        spreads[names[line.get_color()]].append(np.std(radii))
-    # Of a radius that is even from .4 to 1: .17.
-    assert max(spreads["circle"]) < 0.06
-    assert min(spreads["interval"]) > 0.14
 
 
 def test_a_web_needs_two_coordinates_and_may_be_drawn_at_other_places(ax, disk, annulus):
@@ -250,16 +167,6 @@ def test_bars_of_a_column_are_its_shares_and_curves_are_drawn_along_each_factor(
     assert lengths == pytest.approx([2 * np.sqrt(2)] * 4, rel=0.1)
 
 
-def test_loadings_of_images_are_pictures_of_what_each_factor_changes(torus, torus_run):
-    X = np.loadtxt(torus_run.parent / "torus.csv", delimiter=",", skiprows=1)
-    figure = plots.loadings(torus.loadings(X.reshape(-1, 2, 2)))
-    first, second, together, noise = (ax.images[0].get_array() for ax in figure.get_axes())
-    assert first.shape == (2, 2)
-    changed = np.sqrt(sum(np.asarray(each) ** 2 for each in (first, second, together, noise)))
-    assert changed.ravel() == pytest.approx(X.std(axis=0), rel=1e-3)
-    assert plots.loadings(torus, shape=(2, 2)).get_axes()[3].get_title().startswith("noise")
-
-
 def test_a_surface_has_bars_and_no_curve(disk, ax):
     assert "no single coordinate" in plots.curves(ax, disk, 0).texts[0].get_text()
     (bars,) = plots.loadings(disk).get_axes()
@@ -285,20 +192,6 @@ def test_the_overview_has_all_factors_and_what_they_were_found_by(torus, pyplot)
     assert pickle.loads(pickle.dumps(figure)).get_axes()
 
 
-def test_a_notebook_shows_the_overview_once(torus, pyplot, monkeypatch):
-    shown = []
-    display = SimpleNamespace(display_png=lambda png, raw: shown.append(png))
-    monkeypatch.setitem(sys.modules, "IPython.display", display)
-    figure = torus.plot()
-    figure._ipython_display_()
-    assert not shown  # by another backend, it has a window
-    monkeypatch.setattr(pyplot, "get_backend", lambda: "inline")
-    figure._ipython_display_()
-    assert shown[0].startswith(b"\x89PNG")
-    # What is left open comes again at the end of the cell.
-    assert not pyplot.get_fignums()
-
-
 def test_axes_are_given_first_by_name_or_not_at_all(ax, torus, pyplot):
     drawn = plots.embedding(ax, torus, 0)
     assert drawn is ax
@@ -306,29 +199,6 @@ def test_axes_are_given_first_by_name_or_not_at_all(ax, torus, pyplot):
     new = plots.embedding(torus, 0)
     assert new.figure is not ax.figure
     assert pyplot.get_fignums() == [new.figure.number]
-
-
-@pytest.mark.parametrize(
-    ("draw", "label"),
-    [
-        (lambda fit: plots.embedding(fit, 0), "angle, degrees"),
-        (lambda fit: plots.embedding(fit, 0, values=np.arange(600), label="row"), "row"),
-        (lambda fit: plots.confidence(fit, 0), "confidence"),
-        (lambda fit: plots.joint(fit, 0, 1), "samples"),
-        (lambda fit: plots.angles(fit), "squared cosine"),
-    ],
-)
-def test_colours_that_mean_a_number_have_a_scale(torus, pyplot, draw, label):
-    assert label in [ax.get_ylabel() for ax in draw(torus).figure.get_axes()]
-
-
-def test_a_single_surface_is_drawn_to_scale_on_the_caller_s_figure(disk):
-    figure = plots.new_figure(8, 4)
-    part = figure.subfigures(1, 2)[1]
-    assert disk.plot(part) is part
-    surface, *others = figure.get_axes()
-    assert surface.get_aspect() == 1
-    assert [ax.get_xlabel() for ax in others] == ["eigenfunction", "bandwidth"]
 
 
 def test_factors_of_a_sum_are_drawn_without_functions(ax, sum_torus, pyplot):

@@ -1,19 +1,15 @@
 """The page of a run: one file that stands alone, reads in order, and never breaks."""
 
-import io
 import re
 import shlex
 import sys
-from base64 import b64decode
 from copy import copy
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-from PIL import Image
 
-from manifactor import ManifoldFactorizer
 from manifactor.command.arguments import parse_arguments
 from manifactor.command.fitting import tasks_of
 from manifactor.command.main import main
@@ -26,10 +22,8 @@ from manifactor.runs.folder import read_run, write_run
 from manifactor.runs.options import FitOptions
 from manifactor.runs.run import open_run
 from manifactor.runs.task import Task
-from manifactor.views import figures
 from manifactor.views.explorer.scene import scene_of
 from manifactor.views.notebook import result_html
-from manifactor.views.pictures import as_grey
 from manifactor.views.report import report_page, templates, write_report
 from manifactor.views.words import describe
 
@@ -128,11 +122,6 @@ def test_the_command_of_a_task_gives_the_task_back(task):
     assert replace(back, options=replace(back.options, input=None, view=())) == task
 
 
-def test_only_what_differs_from_the_defaults_is_typed():
-    assert TASKS[0].arguments == ["fit", "/data/z.npy"]
-    assert Task(Path("z.npy")).arguments == ["fit", str(Path.cwd() / "z.npy")]
-
-
 def test_the_page_has_the_command_that_makes_the_run_again(run, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     command = re.search(r"<code>manifactor (.*?)</code>", (run / "report.html").read_text())[1]
@@ -214,16 +203,6 @@ def test_averages_are_shown_and_said_to_be_of_some_samples(images, undrawn, monk
     assert text.index('class="frames"') < text.index("600 samples") < text.index('class="tiles"')
 
 
-def test_a_film_has_the_images_of_the_strip_in_their_order(images):
-    found = pages.averages_along(open_run(images), 0)
-    with_blank = np.insert(found.images, 3, 0, axis=0)
-    film = figures.film(with_blank, list("abcdefghijklm"), 8, circular=True)
-    sprite = np.asarray(Image.open(io.BytesIO(b64decode(film["png"]))))
-    frames = np.moveaxis(sprite.reshape(8, film["count"], 8), 1, 0)
-    assert np.array_equal(frames, as_grey(found.images))  # without the empty one
-    assert film["ends"] == ("a", "m")
-
-
 def test_bars_end_beyond_their_limit_exactly_where_tests_do(annulus_run, annulus):
     parts = templates().get_template("parts.html").module
 
@@ -246,31 +225,12 @@ def test_the_page_begins_with_the_columns_that_each_factor_moves(page, torus):
         assert all(f"{NAMES[c]} ({found.shares[c, f]:.0%})" in lead for c in found.leading(f))
 
 
-def test_images_that_are_gone_are_one_sentence(images, undrawn):
-    (images.parent / "stack.mrcs").unlink()
-    text = write_report(images).read_text()
-    assert text.count("No averages along this factor: ") == 2
-    assert "stack.mrcs, which was fitted, no longer exists. Put it back, or fit again." in text
-
-
 def test_what_is_not_a_motion_is_said_at_the_top(run, undrawn):
     confounder = {"name": "defocus", "factor": 1, "r2": 0.8, "p": 0.01}
     changed(run, confounders=[{**confounder, "meaning": "factor 1 is <no> motion"}])
     text = write_report(run).read_text()
     warning = '<p class="warning">Warning: factor 1 is &lt;no&gt; motion.'
     assert text.index(warning) < text.index("<nav")
-
-
-def test_a_surface_and_factors_of_a_sum_have_pages(disk, sum_torus, tmp_path, undrawn):
-    pages = []
-    for name, fit in {"disk": disk, "sum": sum_torus}.items():
-        write_run(fit, tmp_path / name, record={"command": "fit", "input": "X"})
-        pages.append(report_page(open_run(tmp_path / name), fit))
-        Reader(pages[-1])
-    assert "The data are taken as one factor" in pages[0]
-    assert "Histogram" not in pages[0]
-    assert "Two independent factors were found" in pages[1]
-    assert "Matrix of angles" not in pages[1]
 
 
 def test_report_explorer_and_notebook_show_how_probable_a_result_is(torus_run, torus, undrawn):
@@ -290,19 +250,6 @@ def test_report_explorer_and_notebook_show_how_probable_a_result_is(torus_run, t
     assert f"<strong>{line}</strong>" in result_html(fit)
 
 
-def test_one_curve_has_a_page_without_any_complaint(tmp_path, undrawn):
-    angle = np.random.default_rng(0).uniform(0, 2 * np.pi, 400)
-    fit = ManifoldFactorizer(random_state=0).fit(np.c_[np.cos(angle), np.sin(angle)])
-    write_run(fit, tmp_path / "run", record={"command": "fit", "input": "X"})
-    text = report_page(open_run(tmp_path / "run"), fit)
-    assert (
-        '<p class="verdict">One factor was found: the data are a circle, apart from noise.</p>'
-        in text
-    )
-    assert "tests failed" not in text
-    assert "What to do: Use its coordinate" in text
-
-
 def test_coordinates_that_separate_are_no_product_and_their_lengths_are_shown(
     annulus_run, annulus, undrawn
 ):
@@ -318,19 +265,6 @@ def test_coordinates_that_separate_are_no_product_and_their_lengths_are_shown(
     fit.factorization_ = replace(annulus.factorization_, evidence=both)
     section = report_page(open_run(annulus_run), fit).partition('id="separation"')[2]
     assert section.partition("</section>")[0].count("<figure") == 1
-
-
-def test_lines_of_coordinates_that_fail_a_test_are_shown_without_lengths(
-    annulus_run, annulus, undrawn
-):
-    fit = copy(annulus)
-    evidence = annulus.evidence_.with_test(CRITERIA["leakage"].judge(0.9))
-    fit.factorization_ = replace(annulus.factorization_, evidence=evidence)
-    text = report_page(open_run(annulus_run), fit)
-    assert "a circle and an interval, but not every test was passed" in text
-    section = text.partition('id="separation"')[2].partition("</section>")[0]
-    assert section.count("<figure") == 1
-    assert str(evidence.warp) not in section
 
 
 def test_a_flat_torus_is_named_and_drawn_by_its_two_angles(hexagonal_run, undrawn):
@@ -362,30 +296,3 @@ def test_a_browser_opens_the_page_from_disk_and_asks_nothing_of_anyone(made, win
     loaded = "[...document.images].every(image => image.complete && image.naturalWidth > 0)"
     assert page.evaluate(loaded)
     assert page.get_by_role("heading", level=1).is_visible()
-
-
-@pytest.mark.browser
-def test_a_film_moves_until_it_is_paused_and_not_where_less_motion_is_asked_for(
-    images, undrawn, window
-):
-    page = window()
-    page.goto(write_report(images).as_uri())
-    frames = page.locator(".frames img").first
-
-    def animation(name):
-        return frames.evaluate(f"image => getComputedStyle(image).animation{name}")
-
-    assert animation("PlayState") == "running"
-    # One frame fills the box, and the last one is the last to be seen.
-    box, strip = page.locator(".frames").first.bounding_box(), frames.bounding_box()
-    assert strip["width"] == pytest.approx(12 * box["width"], rel=1e-3)
-    page.get_by_label("Pause").first.check()
-    assert animation("PlayState") == "paused"
-    frames.evaluate(
-        "image => { const [film] = image.getAnimations();"
-        " film.currentTime = 0.999 * film.effect.getTiming().duration; }"
-    )
-    last = frames.bounding_box()
-    assert box["x"] - last["x"] == pytest.approx(11 * box["width"], rel=1e-3)
-    page.emulate_media(reduced_motion="reduce")
-    assert animation("Name") == "none"

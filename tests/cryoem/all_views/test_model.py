@@ -6,11 +6,10 @@ import mrcfile
 import numpy as np
 import pytest
 
-from manifactor.cryoem.all_views.model import UNKNOWN, model_of_places, motion_records, visibility
+from manifactor.cryoem.all_views.model import UNKNOWN, model_of_places, visibility
 from manifactor.cryoem.all_views.motions import PlaceFeatures
 from manifactor.cryoem.files.mrc import write_volume
 from manifactor.cryoem.files.particles import euler_matrices
-from manifactor.runs.places import Place
 
 from ..moving import BOX, moving_model, moving_views
 from .molecules import random_rotations, shifting, transforms_of, turning
@@ -70,19 +69,6 @@ def test_places_that_tell_nothing_have_no_volumes_in_common(told):
     assert np.nanmedian(one.views.deviations[:, 0]) > 0.7 * UNKNOWN
 
 
-def test_a_surface_is_shown_by_its_embedding(told, found):
-    images, shift, turn = told
-    angle = 2 * np.pi * turn
-    circle = np.column_stack([np.cos(angle), np.sin(angle)])
-    embedded = model(images, ["interval", "other"], shift, circle)
-    assert [len(middle) for middle in embedded.motions.middles] == [1, 2]
-    view = euler_matrices(np.array([[30.0, 40.0, 0.0]]))
-    image = found.images(np.array([0.3, 0.25]), view).ravel()
-    same = embedded.images(np.array([0.3, 0.0, 1.0]), view).ravel()
-    assert np.corrcoef(image, same)[0, 1] > 0.95
-    assert np.nanmedian(embedded.views.deviations[:, 1]) < 0.3 * UNKNOWN
-
-
 def test_slopes_of_a_circle_are_those_of_its_harmonics():
     turn = np.random.default_rng(0).uniform(size=(50, 1))
     slopes = np.sort(np.diag(PlaceFeatures.of(("circle",), [turn]).slopes(0)))
@@ -106,15 +92,6 @@ def test_blind_directions_all_around_have_no_axis():
     found = visibility(replace(VIEWS, deviations=blind[:, None]), 0)
     assert found["blind"] == pytest.approx(0.5, abs=0.15)
     assert found["axis"] is None
-
-
-def test_deviations_are_told_in_the_unit_of_the_factor():
-    spread = np.full(9, np.pi / 60)
-    places = [Place(np.zeros(9), shape, None, spread) for shape in ("interval", "circle")]
-    medians = [each["median_deviation"] for each in motion_records(VIEWS, places)]
-    np.testing.assert_allclose(medians, [np.pi / 60, 3])
-    unknown = [Place(np.zeros((9, 2)), "other")]
-    assert motion_records(VIEWS, unknown) == []
 
 
 @pytest.mark.parametrize("size", [40, 45])

@@ -10,23 +10,13 @@ from manifactor.cryoem.all_views.placing import (
     learn,
     learn_known,
     place_particles,
-    shared_power,
     unexplained,
     view_consistency,
 )
 from manifactor.cryoem.all_views.regression import FeatureMoments
 from manifactor.samples.likelihood import GaussianLikelihood
 
-from .molecules import (
-    BODY,
-    GRID,
-    moving,
-    random_rotations,
-    transforms_of,
-    turn_agreement,
-    turning,
-    volume_of,
-)
+from .molecules import BODY, moving, random_rotations, transforms_of, turn_agreement, turning
 
 BOTH = Motions(("circle", "interval"), ((2, 0), (0, 2), (1, 1)))
 N_FEATURES = 9  # constant; cosine, sine, twice; x, x^2; x cosine, x sine
@@ -101,15 +91,6 @@ def test_an_image_that_shows_nothing_has_the_deviation_of_even_places():
     np.testing.assert_allclose(mean[0], np.eye(N_FEATURES)[0], atol=0.01)
 
 
-def test_the_grid_and_the_features_of_many_motions_stay_few():
-    assert len(Motions(("interval", "interval", "circle", "interval")).grid) <= 4000
-    circles = Motions(3 * ("circle",))
-    for _ in range(5):
-        circles = circles.grown()
-    count = circles.features(np.zeros((1, 3))).shape[1]
-    assert 30 < count <= 40
-
-
 CIRCLE = Motions(("circle",), ((2,), (3,), (4,), (5,), (6,)))
 
 
@@ -178,18 +159,6 @@ def test_motions_that_images_do_not_show_add_no_terms():
     # No volume is left of the first terms, which stay.
     mean, *others = np.linalg.norm(learned.halves[0], axis=1)
     assert np.all(np.array(others) < 0.1 * mean)
-
-
-def test_power_is_shared_by_half_sets_where_they_are_the_same():
-    volume = volume_of(BODY)
-    rng = np.random.default_rng(0)
-    noise = rng.standard_normal((2, 2, GRID.size)) * np.abs(volume).max()
-    halves = volume[None] + noise * (GRID.shells > 2)
-    power = shared_power(halves[0], halves[1], GRID)[0]
-    near, far = GRID.shells == 2, (GRID.shells == 4) & GRID.inside
-    np.testing.assert_allclose(power[near].mean(), (np.abs(volume[near]) ** 2).mean())
-    with_noise = (np.abs(halves[0, 0, far]) ** 2).mean()
-    assert power[far].mean() < 0.5 * with_noise
 
 
 def turned_images(rotations, seed=0):

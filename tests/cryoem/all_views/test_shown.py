@@ -10,7 +10,7 @@ import pytest
 from manifactor.cryoem.all_views import shown
 from manifactor.cryoem.all_views.model import angles_of
 from manifactor.cryoem.all_views.shown import choose_cone, given_cone, read_volumes
-from manifactor.cryoem.all_views.volumes import RunMotions, rotation, scale_of, volumes_along
+from manifactor.cryoem.all_views.volumes import RunMotions, rotation, scale_of
 from manifactor.cryoem.components import projection
 from manifactor.cryoem.files.mrc import write_volume
 from manifactor.cryoem.files.particles import Particles, euler_matrices
@@ -102,15 +102,6 @@ def directions():
     return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
 
-def test_the_direction_shows_the_motion_and_is_populated(directions, few, motions):
-    cone = choose_cone(directions, motions, 0)
-    assert abs(cone.direction[0]) < 0.6  # the interval moves along x
-    assert cone.n_particles >= 30
-    # Seen from within 60 degrees of x only, the best direction is at their edge.
-    edge = choose_cone(directions[np.abs(directions[:, 0]) > 0.5], motions, 0)
-    assert 0.4 < abs(edge.direction[0]) < 0.8
-
-
 def test_without_a_model_the_fullest_direction_is_taken(directions):
     crowd = np.concatenate([directions, np.tile([0.0, 0.0, -1.0], (500, 1))])
     cone = choose_cone(crowd, None, 0)
@@ -181,18 +172,6 @@ def folder(tmp_path):
     return out
 
 
-def test_volumes_at_even_distances_are_the_bins_of_an_export(run, folder):
-    with pytest.raises(ValueError, match="Say which with --volumes-along, one of"):
-        read_volumes(folder, run)
-    found = read_volumes(folder, run, factor=2)
-    np.testing.assert_allclose(found.place.displayed, np.arange(6) * 60)
-    assert found.factor == 1
-    assert found.width == SIDE * 5.0
-    assert found.names[found.nearest(350)] == "vol_000.mrc"
-    assert found.names[found.nearest(130)] == "vol_002.mrc"
-    np.testing.assert_allclose(centre(found.image(5, (0.0, 0.0))), [2 / SIDE, 0], atol=0.01)
-
-
 def test_volumes_lie_where_their_points_do(run, folder):
     z = np.load(run.input)
     # Down the interval, all around 90 degrees.
@@ -232,12 +211,3 @@ def test_a_projection_is_what_the_direction_shows(view):
     image = projection(blob(*points), rotation(view)[0])
     expected = rotation(view)[0] @ points
     np.testing.assert_allclose(SIDE * np.array(centre(image)), expected[:2], atol=0.05)
-
-
-def test_volumes_of_two_states_are_where_their_particles_are():
-    place = Place(np.repeat([0.02, 0.97], 50), "interval")
-    run = SimpleNamespace(places=(place,), place=lambda factor: place)
-    model = SimpleNamespace(side=4, voxel_size=1.0)
-    motions = SimpleNamespace(model=model, volumes=lambda factors, at: at[0])
-    found = volumes_along(run, motions, [1], n_bins=3)
-    np.testing.assert_allclose(found.means, [0.02, 0.5, 0.97])

@@ -13,7 +13,6 @@ from manifactor.cryoem import averages as averaging
 from manifactor.cryoem.averages import (
     average,
     correction,
-    half_averages,
     half_sets,
     restored,
     weighted_means,
@@ -24,8 +23,6 @@ from manifactor.cryoem.files.stacks import ImageArray
 from manifactor.cryoem.one_view import View, can_weigh, particle_ctf
 from manifactor.runs.places import Place
 from manifactor.views.pictures import can_write_mp4
-
-from ...conftest import PickledWorkers
 
 N, SIDE = 240, 16
 
@@ -64,19 +61,6 @@ def test_averages_along_a_factor_follow_it(run):
     assert found.pixel_size == 2
     assert found.means[:, 0, 0] == pytest.approx(found.centres[0], abs=0.03)
     assert found.captions == [["0.10", "0.30", "0.50", "0.70", "0.90"]]
-
-
-def test_averages_do_not_depend_on_who_reads_the_images(run, rng):
-    images = rng.standard_normal((N, SIDE, SIDE)).astype(np.float32)
-    # Turned relative to the first, which only one of the workers sees.
-    angles = np.column_stack([np.zeros((N, 2)), rng.uniform(0, 360, N)])
-    particles = Particles(Path("a.star"), np.arange(N), angles=angles)
-    view = View(ImageArray(images, block_bytes=10 * 4 * SIDE**2), particles)
-    run.images = lambda: view
-    workers = PickledWorkers()
-    there = averaged(run, [1], n_bins=3, workers=workers).means
-    assert there.tobytes() == averaged(run, [1], n_bins=3).means.tobytes()
-    assert workers.done == 3 * ["_piece_sums"]
 
 
 def test_matched_averages_hold_the_other_factor_still(latents):
@@ -156,14 +140,6 @@ def test_half_sets_are_those_of_the_particles(run):
     drawn = half_sets(run)
     assert drawn.sum() == N // 2
     assert np.array_equal(drawn, half_sets(run))
-
-
-def test_a_bin_that_lacks_a_half_has_no_correlation():
-    parts = np.zeros((4, 2, 2), np.float32)
-    parts[[0, 3]] = np.arange(8.0).reshape(2, 2, 2)
-    _, found = half_averages(parts, np.array([0, 3]), np.ones(2))
-    assert np.isnan(found.correlations).all()
-    assert str(found) == "no bin has samples of both half sets"
 
 
 def test_volumes_have_a_map_for_each_half(latents, tmp_path):

@@ -51,16 +51,6 @@ def test_independent_factors_lose_little_by_matching(rng):
     assert matching.dropped == 0
 
 
-def test_several_factors_circles_and_surfaces_are_matched_at_once(rng):
-    a, b = dependent(rng, 20_000)
-    sheet = np.column_stack([b + 0.1 * rng.normal(size=len(a)), rng.uniform(size=len(a))])
-    angle = (120 * a + 40 * rng.normal(size=len(a))) % 360
-    others = Place(np.radians(angle), "circle"), Place(sheet, "other")
-    matching, _ = matched(a, *others, n_bins=4)
-    assert matching.unevenness[0] > 1.3
-    assert matching.unevenness[1] < 0.2
-
-
 def test_neither_the_start_of_a_circle_nor_the_order_of_samples_matters(rng):
     a = rng.uniform(size=2000)
     angle = 120 * a + 40 * rng.normal(size=2000)
@@ -92,16 +82,6 @@ def test_without_other_factors_all_samples_of_a_bin_weigh_the_same():
     assert matching.effective_sizes.tolist() == [2, 1, 0]
     assert matching.counts.tolist() == [2, 1, 0]
     assert matching.unevenness == (0, 0)
-
-
-def test_bins_too_small_to_match_take_no_part(rng):
-    labels = np.repeat([0, 1, 2, -1], [100, 100, 5, 20])
-    matching = match(labels, [Place(rng.uniform(size=225), "interval")], n_bins=4)
-    assert (matching.weights[labels == 2] == 0).all()
-    assert (matching.effective_sizes[:2] > 70).all()
-    assert matching.effective_sizes[2:].tolist() == [0, 0]
-    assert matching.counts.tolist() == [100, 100, 5, 0]
-    assert matching.dropped == pytest.approx(5 / 205)
 
 
 def test_bins_that_cannot_be_matched_are_refused():

@@ -7,7 +7,7 @@ from manifactor.cryoem.files.formats import read_particles
 from manifactor.cryoem.files.particles import Particles, view_directions
 from manifactor.runs.places import Place, coordinate_columns
 
-from ..star_files import RELION_5, RELION_5_TOMO, RELION_30, RELION_31
+from ..star_files import RELION_30, RELION_31
 
 
 @pytest.fixture
@@ -29,10 +29,6 @@ OF_TWO_GROUPS = {"defocus_u": (9873.2, 8000), "defocus_v": (9771.12, 7900)}
 OF_TWO_GROUPS |= {"defocus_angle": (-22.4, 80.25), "phase_shift": (0, 90), "optics group": (7, 2)}
 OF_TWO_GROUPS |= {"voltage": (300, 200), "spherical_aberration": (2.7, 0.01)}
 OF_TWO_GROUPS |= {"amplitude_contrast": (0.1, 0.07)}
-SIMPLE_OPTICS = (
-    "data_optics\n\n_rlnOpticsGroup 1\n_rlnVoltage 300.0\n_rlnImagePixelSize 0.885\n\n"
-    + RELION_5[RELION_5.index("data_particles") :]
-)
 
 
 @pytest.mark.parametrize(
@@ -75,21 +71,6 @@ def test_what_relion_writes_is_read(
     assert particles.microscope.keys() == microscope.keys()
     for name, values in microscope.items():
         np.testing.assert_allclose(particles.microscope[name], values, err_msg=name)
-
-
-def test_relion_5_is_read_as_3_1_is(read):
-    particles = read(RELION_5)
-    assert particles.shift[5] == pytest.approx(np.array([12.3456789, 0.177]) / 0.885)
-    assert particles.angles[2] == pytest.approx([160, 81.25, -12.5])
-    # Optics that are not a loop count too.
-    for found in (particles, read(SIMPLE_OPTICS)):
-        assert found.pixel_size == pytest.approx(0.885)
-        assert found.microscope["voltage"].tolist() == [300] * 6
-    # Tomograms have a stack for each particle.
-    tomo = read(RELION_5_TOMO)
-    assert tomo.stack[1] == "Extract/job009/Subtomograms/TS_01/2_stack2d.mrcs"
-    assert tomo.slice.tolist() == [0] * 6
-    assert "defocus_u" not in tomo.microscope
 
 
 def test_what_a_file_does_not_tell_is_left_out(read):

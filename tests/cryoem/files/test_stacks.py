@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from manifactor.cryoem.files.formats import read_particles
 from manifactor.cryoem.files.mrc import write_stack, write_volume
 from manifactor.cryoem.files.particles import Particles
-from manifactor.cryoem.files.stacks import ImageArray, particle_images, stack_images, volume_series
+from manifactor.cryoem.files.stacks import particle_images, stack_images, volume_series
 
 
 def save(path, data, *, voxel_size=None):
@@ -119,15 +119,6 @@ def test_stacks_are_found_from_a_folder_above_as_in_a_project_of_relion(tmp_path
     assert len(particle_images(particles_at(star, "mic.mrcs", [0, 1]))) == 2
 
 
-@pytest.mark.parametrize("kind", ["int8", "uint8", "int16", "uint16", "float16", "float32", ">f4"])
-def test_all_kinds_of_numbers_become_float32(tmp_path, kind):
-    images = np.arange(48).reshape(2, 4, 6).astype(kind)
-    found = gathered(stack_images(save(tmp_path / "a.mrcs", images)))
-    assert np.array_equal(found, images.astype(np.float32))
-    single = gathered(stack_images(save(tmp_path / "b.mrc", images[0])))
-    assert np.array_equal(single, images[:1].astype(np.float32))
-
-
 def test_the_pixel_size_is_that_of_the_particles_or_of_the_stack_or_one(tmp_path):
     path = save(tmp_path / "a.mrcs", named(2), voxel_size=0.83)
     unknown = replace(particles_at(tmp_path / "p.star", "a.mrcs", [0]), pixel_sizes=None)
@@ -208,14 +199,6 @@ def test_a_large_stack_is_never_in_memory_as_a_whole(tmp_path):
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 5 * source.block_bytes  # read, converted, handed over, and the one before
-
-
-def test_images_in_memory_are_read_as_those_in_files_are():
-    images = np.arange(5 * 6.0).reshape(5, 2, 3)
-    source = ImageArray(images, 1.5, block_bytes=4 * 6 * 2)
-    assert (len(source), source.shape, source.pixel_size) == (5, (2, 3), 1.5)
-    assert [rows.tolist() for rows, _ in source.blocks(np.array([4, 0, 2]))] == [[4, 0], [2]]
-    np.testing.assert_array_equal(gathered(source), images)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -1.0, 0.0])

@@ -240,18 +240,6 @@ def test_components_tell_where_the_spot_is(tmp_path, rng, side, max_side, monkey
     assert found.files == tuple(f"v{i}.mrc" for i in range(N_VOLUMES))
 
 
-def test_components_that_hold_little_of_the_variance_are_called_doubtful(
-    tmp_path, rng, monkeypatch
-):
-    monkeypatch.setattr(module, "MAX_COMPONENTS", 3)
-    for i in range(N_VOLUMES):
-        write_volume(tmp_path / f"v{i}.mrc", rng.normal(size=(12, 12, 12)), pixel_size=2)
-    found = volume_components(volume_series(tmp_path))
-    assert found.samples.shape[1] <= 3
-    assert found.variance < 0.5
-    assert "doubtful" in str(found)
-
-
 def test_volumes_that_are_all_the_same_are_refused(tmp_path):
     for i in range(3):
         write_volume(tmp_path / f"v{i}.mrc", np.ones((8, 8, 8)), pixel_size=1)

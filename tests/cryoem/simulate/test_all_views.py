@@ -4,16 +4,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy import fft, stats
+from scipy import fft
 
 from manifactor.cryoem.ctf import contrast_transfer
-from manifactor.cryoem.files.particles import Particles, euler_matrices, view_directions
+from manifactor.cryoem.files.particles import Particles, euler_matrices
 from manifactor.cryoem.one_view import aligned
-from manifactor.cryoem.simulate import all_views
 from manifactor.cryoem.simulate.all_views import (
     PreferredDirections,
-    elevation_scores,
-    pose_angles,
     simulate_views,
     uniform_directions,
 )
@@ -30,33 +27,6 @@ def simulate(n_samples, **settings):
     return simulate_views(n_samples, **{**usual, **settings})
 
 
-def test_a_seed_gives_the_motions_of_one_view_in_all_views():
-    all_views = simulate(5, motions="xy")
-    how = {"motions": "xy", "signal_to_noise": None, "size": 54, "pixel_size": 5.0}
-    one_view = simulate_particles(5, **how, molecule=THIN, random_state=0)
-    np.testing.assert_array_equal(all_views.angle, one_view.angle)
-    np.testing.assert_array_equal(all_views.stretch, one_view.stretch)
-    # In the same pose the images are those of one view, where atoms are splats and not Gaussians
-    # and rows are centred on the middle height, between two pixels.
-    pose = euler_matrices(one_view.angles)
-    same = replace(all_views, rotations=pose, shift=np.zeros((5, 2)), size=54, pixel_size=5.0)
-    for first, second in zip(same.images, one_view.images, strict=True):
-        shifted = fft.ifft2(fft.fft2(first) * np.conj(fft.fft2(second))).real
-        assert shifted.max() > 0.98 * np.linalg.norm(first) * np.linalg.norm(second)
-
-
-@pytest.mark.parametrize(
-    ("motions", "columns"), [("x", [2, 1]), ("xy", [2, 1, 1]), ("stretches", [1, 1]), ("rigid", [])]
-)
-def test_there_is_one_true_array_for_each_motion(motions, columns):
-    simulation = simulate(5, motions=motions)
-    assert [values.shape for values in simulation.truth] == [(5, k) for k in columns]
-    # A rigid molecule looks the same in the same pose.
-    pose = np.broadcast_to(simulation.rotations[:1], (5, 3, 3))
-    images = replace(simulation, rotations=pose, shift=np.zeros((5, 2))).images
-    assert (images.std(axis=0).max() > 0.05 * images.max()) == (motions != "rigid")
-
-
 def test_poses_bring_images_of_one_direction_into_one_frame():
     """The convention of shifts and turns is that of the images of one view."""
     simulation = simulate(6, motions="rigid", molecule=CHANNEL)
@@ -67,49 +37,6 @@ def test_poses_bring_images_of_one_direction_into_one_frame():
     # Linear interpolation at .7 pixels a standard deviation leaves some percent.
     assert np.corrcoef(upright).min() > 0.98
     assert np.corrcoef(images.reshape(6, -1)).min() < 0.9
-
-
-@pytest.mark.parametrize(
-    ("preferred", "correlation"), [(None, -0.6), (None, 0.0), (PreferredDirections(), 0.8)]
-)
-def test_the_stretch_is_correlated_with_the_view_and_stays_uniform(preferred, correlation):
-    particles = simulate(10_000, view_correlation=correlation, preferred=preferred)
-    stretch = particles.stretch[:, 0]
-    elevation = np.abs(particles.rotations[:, 2, 2])
-    # The rank correlation of a Gaussian copula.
-    expected = 6 / np.pi * np.arcsin(correlation / 2)
-    assert stats.spearmanr(stretch, elevation)[0] == pytest.approx(expected, abs=0.03)
-    quantiles = np.linspace(0.1, 0.9, 9)
-    even = 40 * (2 * quantiles - 1)
-    np.testing.assert_allclose(np.quantile(stretch, quantiles), even, atol=2)
-    assert abs(np.corrcoef(particles.angle, elevation)[0, 1]) < 0.04
-
-
-def test_poses_with_errors_leave_the_true_ones_behind_the_images():
-    exact, wrong = simulate(300), simulate(300, pose_error=3.0)
-    np.testing.assert_array_equal(exact.rotations, wrong.rotations)
-    np.testing.assert_array_equal(exact.clean([0, 9]), wrong.clean([0, 9]))
-    turn = euler_matrices(wrong.angles) @ wrong.rotations.transpose(0, 2, 1)
-    angle = np.arccos((np.trace(turn, axis1=1, axis2=2) - 1) / 2)
-    assert np.degrees(np.sqrt((angle**2).mean())) == pytest.approx(3, rel=0.1)
-
-
-def test_noise_has_one_level_for_all_motions_seeds_and_sizes_of_a_batch(monkeypatch):
-    monkeypatch.setattr(all_views, "N_CALIBRATION", 150)
-    moving = simulate(9, signal_to_noise=5.0)
-    rigid = simulate(1, signal_to_noise=5.0, motions="rigid", random_state=1)
-    # The centres of their images differ by a fraction of a pixel.
-    assert moving.noise == pytest.approx(rigid.noise, rel=2e-3)
-    noise = moving.images - moving.clean(slice(None))
-    assert noise.std() == pytest.approx(moving.noise, rel=0.02)
-    # A ratio means the same in one view, where atoms are splats and not Gaussians.
-    how = {"size": 48, "pixel_size": 5.5, "signal_to_noise": 5.0, "molecule": THIN}
-    one_view = simulate_particles(150, **how, random_state=0)
-    assert moving.noise == pytest.approx(one_view.noise, rel=0.2)
-    monkeypatch.setattr(all_views, "BATCH_SIZE", 4)
-    parts = list(moving.parts())
-    assert [rows.stop for rows, _ in parts] == [4, 8, 9]
-    np.testing.assert_array_equal(moving.images, np.concatenate([images for _, images in parts]))
 
 
 @pytest.mark.parametrize("make", [simulate_views, simulate_particles])
@@ -200,16 +127,3 @@ def test_preferred_directions_follow_their_density(rng):
     peak = preferred.density(preferred.centres[:1])[0]
     assert peak == pytest.approx(0.3 + 0.7 * 0.4 * 20, rel=0.02)
     assert weights.min() == pytest.approx(0.3, abs=0.01)
-
-
-def test_angles_and_elevations_are_those_of_the_direction(rng):
-    directions = uniform_directions(2000, rng)
-    angles = pose_angles(directions, rng.uniform(-180, 180, 2000))
-    np.testing.assert_allclose(view_directions(angles), directions, atol=1e-12)
-    # The third row of a pose is the direction of projection.
-    np.testing.assert_allclose(euler_matrices(angles)[:, 2], directions, atol=1e-12)
-    # Opposite views have the same elevation, and scores are normal.
-    scores = elevation_scores(directions)
-    np.testing.assert_array_equal(scores, elevation_scores(-directions))
-    assert stats.kstest(scores, "norm").pvalue > 0.99
-    assert scores[np.abs(directions[:, 2]).argmax()] == scores.max()

@@ -1,9 +1,7 @@
 """The explorer in a real browser."""
 
 import io
-import json
 import re
-from base64 import b64decode
 from pathlib import Path
 from urllib.parse import parse_qs
 
@@ -11,21 +9,12 @@ import numpy as np
 import pytest
 import starfile
 from PIL import Image
-from starlette.responses import HTMLResponse
 
-from manifactor.runs.folder import read_run
-from manifactor.runs.run import open_run
 from manifactor.views.explorer.columns import inside
-from manifactor.views.report import report_page
-from tests.views.scenes import open_scene
 
-from ..conftest import NAMES, READY, TOKEN, N, address, copied, running, serving
+from ..conftest import READY, N, address, serving
 
 pytestmark = pytest.mark.browser
-# The second frame begins after the first was drawn.
-NEXT_FRAME = """() => new Promise(
-    drawn => requestAnimationFrame(() => requestAnimationFrame(drawn))
-)"""
 
 
 def image(page):
@@ -118,64 +107,6 @@ def test_a_lasso_selects_and_its_star_file_reads_back_downloaded_or_saved(
     page.wait_for_selector("#selected:has-text('All 400 samples')")
 
 
-def test_what_is_selected_stays_vivid_where_it_lies(explorer):
-    page = explorer("range=factor1~0~0.3&range=factor2~200~340")
-    page.wait_for_function("() => document.body.dataset.selected < 200")
-    page.evaluate(NEXT_FRAME)  # the picture follows with it
-    seen, coloured = screenshot(page.locator(".cloud.joint .plot"))
-    vivid = np.argwhere(coloured) / seen.shape[:2]
-    assert len(vivid) > 50
-    assert np.median(vivid[:, 1]) < 0.4
-    assert np.median(vivid[:, 0]) < 0.5
-
-
-def test_the_chosen_place_is_marked_and_plays_along(explorer):
-    page = explorer("at=0.25,90")
-    marks = page.locator(".plot .mark")
-    assert marks.count() == 4  # one on each factor, a cross in the picture of both
-    before = marks.first.get_attribute("d")
-    page.get_by_role("button", name="Play").first.click()
-    page.wait_for_function(
-        "before => document.querySelector('.plot .mark').getAttribute('d') !== before", arg=before
-    )
-    page.get_by_role("button", name="Pause").click()
-    assert float(page.get_by_label("place on factor 1", exact=True).input_value()) > 0.25
-
-
-def test_zoom_looks_closer_and_back(explorer):
-    page = explorer()
-    joint = page.locator(".cloud.joint .plot > svg")
-    whole = joint.text_content()
-    page.get_by_label("Zoom").check()
-    drag(page, joint, [(0.4, 0.3), (0.6, 0.5)])
-    page.wait_for_function(
-        "whole => document.querySelector('.joint .plot > svg').textContent !== whole", arg=whole
-    )
-    drag(page, joint, [(0.4, 0.3), (0.4, 0.6)])  # no width, no zoom
-    assert "Infinity" not in joint.inner_html()
-    page.get_by_role("button", name="Show all").click()
-    page.wait_for_function(
-        "whole => document.querySelector('.joint .plot > svg').textContent === whole", arg=whole
-    )
-    assert page.locator("#selected strong").count() == 0  # zoom selects nothing
-
-
-def test_any_column_can_select_and_colour_and_conditions_go_one_by_one(explorer, scene):
-    page = explorer("colour=particle+half+set")
-    assert page.locator("#high").inner_text() == "2.000"
-    page.get_by_text("Select by any column").click()
-    page.get_by_label("column", exact=True).select_option("factor2_confidence")
-    page.locator("#from").fill("0.9")
-    page.get_by_role("button", name="Add").click()
-    assert page.locator("#to").get_attribute("aria-invalid") == "true"
-    page.locator("#to").fill("1")
-    page.get_by_role("button", name="Add").click()
-    sure = scene.run.places[1].confidence >= 0.9
-    page.wait_for_selector(f"body[data-selected='{sure.sum()}']")
-    page.get_by_role("button", name="confidence on factor 2").click()
-    page.wait_for_selector(f"body[data-selected='{N}']")
-
-
 def test_ranges_narrow_the_selection_and_half_a_range_selects_nothing(explorer, scene):
     page = explorer("range=factor1~0.25~0.75")
     line, angle = (place.displayed for place in scene.run.places)
@@ -189,20 +120,6 @@ def test_ranges_narrow_the_selection_and_half_a_range_selects_nothing(explorer, 
     ends[1].fill("")
     page.wait_for_selector(f"body[data-selected='{middle.sum()}']")
     assert ends[1].get_attribute("aria-invalid") == "true"
-
-
-def test_pictures_come_back_with_the_graphics_card(explorer):
-    page = explorer()
-    canvas = page.locator(".plot > canvas").nth(2)
-    canvas.evaluate(
-        """canvas => new Promise(done => {
-             const card = canvas.getContext("webgl").getExtension("WEBGL_lose_context");
-             canvas.addEventListener("webglcontextlost", () => setTimeout(() => card.restoreContext()));
-             canvas.addEventListener("webglcontextrestored", () => setTimeout(done, 200));
-             card.loseContext();
-           })"""
-    )
-    assert colours(page, 2) > 20
 
 
 @pytest.mark.slow
@@ -288,41 +205,6 @@ def test_a_grid_shows_means_along_two_factors_and_a_click_goes_there(explorer, s
     assert page.get_by_label("held").is_checked()
 
 
-def test_means_of_a_selection_and_the_difference_of_two_are_shown(explorer, scene):
-    page = explorer("range=factor1~0~0.3")
-    before = image(page)
-    page.get_by_label("selection", exact=True).check()
-    low = scene.run.places[0].displayed <= 0.3
-    alone = settled(page, before)
-    assert page.locator("#caption").inner_text() == f"Mean of {low.sum()} images in the selection."
-    page.get_by_role("button", name="Keep to compare").click()
-    page.wait_for_selector(f"body[data-selected='{N}']")
-    page.get_by_label("difference", exact=True).check()
-    # The mean of the new selection, all images, may come first.
-    page.wait_for_selector("#caption:has-text('less the mean')")
-    settled(page, alone)
-    assert f"less the mean of {low.sum()} images" in page.locator("#caption").inner_text()
-    stack = scene.run.images()
-    block = np.concatenate([part for _, part in stack.blocks(np.arange(N))])
-    wanted = block.mean(axis=0) - block[low].mean(axis=0)
-    shown = np.asarray(
-        Image.open(io.BytesIO(b64decode(image(page).partition(",")[2]))).convert("RGB")
-    )
-    red, _, blue = np.moveaxis(shown.astype(int), 2, 0)
-    strong = np.abs(wanted) > 0.2 * np.abs(wanted).max()
-    assert (np.sign(red - blue) == np.sign(wanted))[strong].all()
-    with page.expect_download() as download:
-        page.get_by_role("button", name="Save picture").click()
-    assert download.value.suggested_filename == "run.png"
-    page.wait_for_function("() => location.hash.includes('kept=') && location.hash.includes('of=')")
-    link, seen = page.evaluate("location.hash.slice(1)"), image(page)
-    explorer()
-    assert image(explorer(link)) == seen
-    page.get_by_role("button", name="compared with").click()
-    assert page.get_by_label("difference", exact=True).is_disabled()
-    explorer()
-
-
 def test_the_pointer_shows_the_sample_under_it_and_the_wheel_zooms_there(explorer, scene):
     page = explorer()
     plot = page.locator(".cloud.joint .plot > svg")
@@ -354,34 +236,6 @@ def test_the_pointer_shows_the_sample_under_it_and_the_wheel_zooms_there(explore
     page.mouse.move(1, 1)
 
 
-def test_the_back_button_leads_through_the_tabs(explorer):
-    page = explorer("at=0.25,90")
-    for name in ("Spectrum", "Evidence"):
-        page.get_by_role("button", name=name).click()
-        page.wait_for_selector(f"[data-shown={name.lower()}]:visible")
-    for name in ("spectrum", "explore"):
-        page.go_back()
-        page.wait_for_selector(f"[data-shown={name}]:visible")
-    assert page.get_by_label("place on factor 1", exact=True).input_value() == "0.25"
-    page.go_forward()
-    page.wait_for_selector("[data-shown=spectrum]:visible")
-
-
-def test_an_eigenfunction_that_is_clicked_colours_the_samples(explorer, scene):
-    page = explorer("page=spectrum")
-    mixture = page.locator("#spectrum circle.open").first
-    number = int(re.search(r"eigenfunction (\d+)", mixture.text_content())[1])
-    mixture.click()
-    page.wait_for_selector("[data-shown=explore]:visible")
-    assert page.locator("#colour").input_value() == f"function{number}"
-    values = scene.fit.spectrum_.functions[:, number]
-    page.wait_for_function("() => document.getElementById('low').textContent.startsWith('-')")
-    ends = [float(page.locator(end).inner_text()) for end in ("#low", "#high")]
-    assert ends == pytest.approx([values.min(), values.max()], abs=0.01)
-    page.go_back()
-    page.wait_for_selector("[data-shown=spectrum]:visible")
-
-
 @pytest.mark.parametrize(
     ("low", "high", "words"),
     [
@@ -405,34 +259,6 @@ def test_a_bad_range_says_what_is_wrong(explorer, low, high, words):
     assert page.locator("#selected strong").count() == 0
 
 
-def test_movies_along_a_factor_are_downloaded(explorer):
-    page = explorer()
-    with page.expect_download() as download:
-        page.get_by_role("button", name="Save as GIF").nth(1).click()
-    assert download.value.suggested_filename == "run-factor2.gif"
-    with Image.open(download.value.path()) as movie:
-        assert movie.n_frames == 24  # round the circle
-
-
-def test_a_name_of_a_factor_is_kept_in_the_run(torus_run, tmp_path, window, undrawn):
-    run = copied(torus_run, tmp_path)
-    with serving(open_scene(run)) as port:
-        page = window()
-        page.goto(address(port, "#page=grid&side=3"))
-        page.wait_for_selector(READY)
-        page.wait_for_selector("#grid .cell")
-        assert page.locator("#grid .cell rect").count() == 9 * len(NAMES)  # bars of the columns
-        page.get_by_role("button", name="Explore").click()
-        page.get_by_label("Name", exact=True).first.fill(" the <b>turn ")
-        page.get_by_label("Name", exact=True).first.press("Enter")
-        page.wait_for_selector("h3:has-text('Factor 1 (the <b>turn): a circle')")
-        page.wait_for_selector(READY)
-        assert "the <b>turn" in page.locator("#colour option").all_inner_texts()
-        page.close()
-    assert json.loads((run / "run.json").read_text())["names"] == ["the <b>turn", ""]
-    assert "Factor 1 (the &lt;b&gt;turn): a circle" in report_page(open_run(run), read_run(run)[1])
-
-
 def test_spectrum_angles_and_evidence_have_their_pages(explorer, scene):
     page = explorer("page=spectrum")
     page.wait_for_selector("#spectrum circle")
@@ -445,26 +271,6 @@ def test_spectrum_angles_and_evidence_have_their_pages(explorer, scene):
     tests = page.locator("#evidence table.tests tbody tr")
     assert tests.count() == len(scene.fit.evidence_.tests)
     assert "passed" in tests.first.inner_text()
-
-
-def test_numbers_without_images_show_their_features_by_name(torus_run, window):
-    with serving(open_scene(torus_run)) as port:
-        page = window()
-        page.goto(address(port))
-        page.wait_for_selector(READY)
-        drawing = page.locator("#seen svg")
-        means = drawing.get_attribute("aria-label")
-        assert all(name in means for name in NAMES)
-        assert drawing.locator("circle title").all_text_contents() == NAMES
-        assert page.locator("#samples th").all_inner_texts()[3:7] == NAMES
-        assert page.locator("#samples tbody tr").count() == 12
-        assert page.locator("#colour [label=Samples] option").all_inner_texts()[-1] == "x"
-        page.get_by_role("slider", name="factor 1").press("PageDown")
-        page.wait_for_function(
-            "means => document.querySelector('#seen svg').getAttribute('aria-label') !== means",
-            arg=means,
-        )
-        page.close()  # before the server
 
 
 def test_samples_are_drawn_without_a_graphics_card(window, port):
@@ -487,27 +293,4 @@ def test_a_stopped_explorer_is_named_on_the_page(scene, browser):
         page.wait_for_selector(READY)
     page.get_by_label("place on factor 1", exact=True).fill("0.9")
     page.wait_for_selector("#problem:has-text('does not answer')")
-    context.close()
-
-
-def test_a_link_in_another_site_needs_the_token_once(browser, port):
-    context = browser.new_context()
-    page, bare = context.new_page(), f"http://127.0.0.1:{port}/"
-    asked = []
-    page.on("request", lambda request: asked.append(request.url))
-
-    def follow(link):
-        with running(HTMLResponse(f'<a href="{link}">here</a>')) as other:
-            # Another site than 127.0.0.1, for a browser.
-            page.goto(f"http://localhost:{other}/")
-            page.get_by_text("here").click()
-            page.wait_for_selector("body[data-selected], pre:has-text('needs the address')")
-
-    follow(bare)
-    assert page.locator("pre").count() == 1
-    assert asked.count(bare) == 2
-    for token in (f"?token={TOKEN}", ""):
-        follow(f"{bare}{token}#range=factor1~0~0.5")
-        assert page.url.startswith(f"{bare}#")
-        assert 0 < selected(page) < N
     context.close()

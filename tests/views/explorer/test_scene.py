@@ -12,23 +12,19 @@ import pytest
 from matplotlib.path import Path as Outline
 from PIL import Image
 
-from manifactor.cryoem.files.mrc import write_volume
 from manifactor.cryoem.files.particles import Particles
 from manifactor.cryoem.previews import particle_columns
-from manifactor.runs.options import FitOptions
 from manifactor.runs.places import Place
-from manifactor.runs.task import Task
 from manifactor.views import plots
 from manifactor.views.explorer.columns import (
     Column,
     described_factor,
-    feature_columns,
     in_polygon,
     inside,
     place_columns,
 )
-from manifactor.views.explorer.previews import Viewpoint, pictures, signed_url
-from manifactor.views.explorer.scene import reach, strata
+from manifactor.views.explorer.previews import Viewpoint, signed_url
+from manifactor.views.explorer.scene import strata
 from manifactor.views.pictures import as_grey, each_as_grey
 from tests.views.scenes import open_scene
 
@@ -80,38 +76,11 @@ def test_a_run_of_numbers_shows_its_features(torus_run):
     assert "column 4" in scene.columns
 
 
-def test_a_flat_torus_is_shown_by_its_two_angles(hexagonal_run):
-    scene = open_scene(hexagonal_run)
-    for number in (1, 2):
-        column = scene.columns[f"factor1_angle{number}"]
-        assert column.cyclic
-        assert len(column.values) == 1500
-    assert "factor1_angle1" not in scene.about()["factors"][0]["columns"]
-    assert "a flat torus, lattice angle" in scene.about()["verdict"]
-
-
 def test_an_input_that_changed_after_the_fit_is_named(torus_run, tmp_path):
     assert open_scene(torus_run).about()["warnings"] == []
     other = copied(torus_run, tmp_path, input_changed="2020-01-01T00:00:00+00:00")
     (warning,) = open_scene(other).about()["warnings"]
     assert "torus.csv was changed after the fit" in warning
-
-
-def test_volumes_are_shown_by_slices(tmp_path, rng):
-    (tmp_path / "maps").mkdir()
-    moving = rng.uniform(size=60)
-    for i, place in enumerate(moving):
-        volume = np.zeros((8, 10, 12), dtype=np.float32)
-        volume[2:5, 3:7, 2 + round(6 * place)] = 1
-        write_volume(tmp_path / "maps" / f"{i:03d}.mrc", volume, pixel_size=2.0)
-    task = Task(tmp_path / "maps", FitOptions(n_neighbors=12))
-    with pytest.warns(UserWarning, match="too few|No product"):
-        task.fit(task.read(), tmp_path / "run")
-    scene = open_scene(tmp_path / "run")
-    at = scene.about()["factors"][0]["start"]
-    cuts = [near(scene, [at], look=Viewpoint(axis=axis, depth=0.4)) for axis in (0, 1, 2)]
-    assert [picture(cut["image"]).shape for cut in cuts] == [(10, 12), (8, 12), (8, 10)]
-    assert [cut["slice"] for cut in cuts] == [4, 5, 5]
 
 
 @pytest.mark.parametrize(("field", "kind"), [("input", "nothing"), ("particles", "features")])
@@ -158,14 +127,6 @@ def test_report_and_explorer_use_the_same_colours():
     assert tuple(listed["FACTORS"]) == plots.CATEGORIES[:-1]  # black is lost in the dark
 
 
-@pytest.mark.parametrize(("sides", "shown"), [((150, 300), [64, 128]), ((128, 90), [128, 90])])
-def test_thumbnails_are_shrunk_to_their_longest_side(rng, sides, shown):
-    singles = rng.normal(size=(3, *sides))
-    found = pictures(singles[0], singles)
-    assert found["thumbnail_shape"] == shown
-    assert len(base64.b64decode(found["thumbnails"])) == 3 * np.prod(shown)
-
-
 # Columns and selections.
 
 
@@ -175,13 +136,6 @@ def test_points_in_a_polygon_are_those_that_matplotlib_finds(rng):
     found = in_polygon(points, star)
     assert 500 < found.sum() < 4500
     assert (found == Outline(star, closed=False).contains_points(points)).all()
-
-
-def test_the_middle_of_a_pentagram_is_outside():
-    turn = np.radians(90 + 144 * np.arange(5))
-    pentagram = np.column_stack([np.cos(turn), np.sin(turn)])
-    points = np.array([[0.0, 0.0], [0.0, 0.8]])
-    assert in_polygon(points, pentagram).tolist() == [False, True]
 
 
 def test_conditions_hold_together():
@@ -208,34 +162,12 @@ def test_a_circle_is_drawn_round_with_confidence_outwards():
     assert np.allclose(columns["factor1"].values, [0, 90, 180])  # shown in degrees
 
 
-@pytest.mark.parametrize(
-    ("place", "view"),
-    [
-        (Place(np.zeros(3), "interval"), ("factor2", "factor2_confidence")),
-        (Place(np.zeros((3, 3)), "other"), ("factor2_0", "factor2_1")),
-        (Place(np.zeros((3, 1)), "other"), ("factor2_0", "factor2_confidence")),
-    ],
-)
-def test_every_shape_has_columns_to_be_drawn_with(place, view):
-    columns = place_columns([place, place])
-    assert tuple(described_factor(columns, 2, place)["view"].values()) == view
-    assert set(view) <= set(columns)
-
-
 def test_what_is_the_same_for_all_particles_is_no_column():
     microscope = {"defocus_u": [1e4, 2e4], "voltage": [300.0, 300.0], "group": ["b", "a"]}
     microscope = {name: np.array(values) for name, values in microscope.items()}
     found = particle_columns(Particles(Path("p.star"), np.arange(2), microscope=microscope))
     assert list(found) == ["particle defocus u", "particle group"]
     assert found["particle group"].values.tolist() == [1, 0]
-
-
-def test_of_a_wide_table_only_the_first_columns_are_offered(monkeypatch):
-    monkeypatch.setattr("manifactor.views.explorer.columns.MOST_FEATURES", 2)
-    samples = np.arange(12.0).reshape(3, 4)
-    found = feature_columns(samples, ["a", "b", "c", "d"])
-    assert [column.label for column in found.values()] == ["a", "b"]
-    assert list(feature_columns(samples)) == ["column 1", "column 2"]
 
 
 # Neighbourhoods.
@@ -275,43 +207,6 @@ def test_held_samples_are_near_on_all_factors_across_0_too(dependent):
     assert reached[1] < 40
     assert (dependent[1].displayed[rows] < 180).any()
     assert (dependent[1].displayed[rows] > 180).any()
-
-
-def test_one_factor_alone_is_matched_with_nothing(rng):
-    line = (Place(rng.uniform(size=300), "interval"),)
-    rows, weights, _ = strata(line, 0, count=20).near([[0.5]], 20)
-    assert set(rows) == set(np.argsort(np.abs(line[0].coordinate - 0.5))[:20])
-    assert np.allclose(weights, 1 / 20)
-    # More samples than there are gives all of them.
-    rows, weights, _ = strata(line * 2, 0, count=900).near([[0.5], [0.5]], 900)
-    assert sorted(rows) == list(range(300))
-    assert weights.sum() == pytest.approx(1)
-
-
-def test_a_surface_is_searched_in_all_its_dimensions(rng):
-    surface = (Place(rng.normal(size=(500, 3)), "other"), Place(rng.uniform(size=500), "interval"))
-    at = [surface[0].coordinate[7].tolist(), [0.5]]
-    rows, *_ = strata(surface, 0, count=10).near(at, 10)
-    assert rows[0] == 7
-
-
-def test_unequal_parts_of_the_other_factors_count_by_their_size(rng):
-    line = rng.uniform(size=20_000)
-    close = np.clip(line + 0.1 * rng.normal(size=len(line)), 0, 1)
-    places = [Place(each, "interval") for each in (rng.uniform(size=len(line)), line, close)]
-    rows, weights, *_ = strata(places, 0, count=2000).near([[0.5]] * 3, 2000)
-    apart = np.abs(line - close)
-    assert weights.sum() == pytest.approx(1)
-    assert weights @ apart[rows] == pytest.approx(apart.mean(), rel=0.05)
-
-
-def test_nine_in_ten_samples_lie_within_reach():
-    line = Place(np.arange(101) / 100, "interval")
-    assert reach(line, [0.0], np.arange(101)) == pytest.approx(0.9)
-    ring = Place(np.radians(np.arange(0.0, 360.0)), "circle")
-    assert reach(ring, [350.0], np.array([340, 0, 10])) == pytest.approx(18)
-    rows, *_ = strata([ring], None, count=1).near([[271.0]], 1)
-    assert rows.tolist() == [271]  # degrees are found in radians
 
 
 def test_a_cell_of_a_grid_is_the_mean_near_its_place(torus_run, scene):

@@ -1,13 +1,11 @@
 """Who is answered, with what, and what is refused."""
 
 import json
-import pickle
 import re
 import signal
 import subprocess
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
 from http.client import HTTPConnection
 from pathlib import Path
 from threading import Timer
@@ -237,16 +235,6 @@ def test_a_name_is_written_whole_or_not_at_all_and_told_to_everyone(
         assert {path: path.read_bytes() for path in run.iterdir() if path.is_file()} == files
 
 
-def test_a_selection_leaves_as_files_that_other_programs_read(port, scene):
-    chosen = np.flatnonzero(scene.run.places[0].coordinate <= 0.5)
-    table = answer(port, "/api/export", {**HALF, "suffix": ".csv"})[1].decode().splitlines()
-    assert table[0].startswith("sample,factor1,")
-    assert [int(float(row.split(",")[0])) for row in table[1:]] == chosen.tolist()
-    indices = pickle.loads(answer(port, "/api/export", {**HALF, "suffix": ".pkl"})[1])
-    assert indices.tolist() == chosen.tolist()
-    assert b"_mfFactor1 " in answer(port, "/api/export", {**HALF, "suffix": ".star"})[1]
-
-
 def test_saved_files_get_new_names_and_a_save_that_fails_leaves_nothing_behind(port, monkeypatch):
     body = {**HALF, "suffix": ".star"}
     first, second = (Path(asked(port, "save", body)[1]["saved"]) for _ in range(2))
@@ -271,12 +259,6 @@ def test_a_name_that_is_taken_is_neither_replaced_nor_followed(tmp_path):
     assert (path.name, path.read_bytes()) == ("selection-003.csv", b"new")
     assert save_new(folder, ".star", b"2").name == "selection-001.star"
     assert not aim.exists()
-
-
-def test_many_who_save_at_once_get_a_name_each(tmp_path):
-    with ThreadPoolExecutor(8) as pool:
-        paths = list(pool.map(lambda _: save_new(tmp_path, ".csv", b"new"), range(16)))
-    assert len(set(paths)) == 16
 
 
 @pytest.mark.parametrize("port", ["-1", "70000", "taken"])
