@@ -11,8 +11,8 @@ import numpy as np
 from scipy.sparse.linalg import eigsh
 
 from manifactor import datasets
+from manifactor.operators.engines.solvers import chebyshev
 from manifactor.operators.kernel import affinity
-from manifactor.operators.laplacian import chebyshev
 from manifactor.operators.neighbors import neighbor_graph
 
 from record import record

@@ -17,7 +17,7 @@ if TYPE_CHECKING:  # for type checkers, which cannot follow `_HOMES`
     from manifactor.judging.evidence import Evidence as Evidence
     from manifactor.judging.evidence import NoProductStructureWarning as NoProductStructureWarning
     from manifactor.judging.evidence import SampleWarning as SampleWarning
-    from manifactor.operators.laplacian import EigenpairWarning as EigenpairWarning
+    from manifactor.operators.engines.solvers import EigenpairWarning as EigenpairWarning
     from manifactor.operators.neighbors import DisconnectedGraphWarning as DisconnectedGraphWarning
     from manifactor.operators.spectrum import Spectrum as Spectrum
     from manifactor.runs.alignment import align as align
@@ -31,7 +31,7 @@ _HOMES = {
     "ColumnWarning": "manifactor.estimators.columns",
     "DiffusionMap": "manifactor.estimators",
     "DisconnectedGraphWarning": "manifactor.operators.neighbors",
-    "EigenpairWarning": "manifactor.operators.laplacian",
+    "EigenpairWarning": "manifactor.operators.engines.solvers",
     "Evidence": "manifactor.judging.evidence",
     "Factor": "manifactor.factors.factor",
     "ManifoldFactorizer": "manifactor.estimators",

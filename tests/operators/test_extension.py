@@ -5,8 +5,7 @@ import pytest
 from scipy.spatial import KDTree
 
 from manifactor import DiffusionMap, datasets
-from manifactor.operators.engines.searches import NearestSamples
-from manifactor.operators.operator import CombinedFunctions, is_combinable
+from manifactor.operators.extension import CombinedFunctions, NearestSamples, is_combinable
 
 
 @pytest.mark.slow

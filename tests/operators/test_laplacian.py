@@ -7,10 +7,10 @@ from manifactor import DiffusionMap, DisconnectedGraphWarning, EigenpairWarning,
 from manifactor._support.stages import Stages
 from manifactor.operators import laplacian
 from manifactor.operators import variants as senses
+from manifactor.operators.engines.solvers import _inaccurate
 from manifactor.operators.kernel import affinity
 from manifactor.operators.laplacian import (
     _beside_constant,
-    _inaccurate,
     draw_parts,
     laplacian_spectrum,
     part_size,

@@ -8,11 +8,11 @@ import scipy.sparse as sp
 from sklearn.neighbors import KNeighborsTransformer, kneighbors_graph
 
 from manifactor.operators import neighbors
-from manifactor.operators.engines.searches import nearest_point
 from manifactor.operators.neighbors import (
     DisconnectedGraphWarning,
     choose_search,
     make_search,
+    nearest_point,
     neighbor_graph,
 )
 

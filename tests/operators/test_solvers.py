@@ -22,6 +22,7 @@ from manifactor.operators.engines.chebyshev import (
     spectral_density,
 )
 from manifactor.operators.engines.gpu import ResidentMatrix
+from manifactor.operators.engines.solvers import SOLVERS, chebyshev, choose_solver
 from manifactor.operators.engines.tiles import (
     HostOperator,
     TiledRows,
@@ -30,7 +31,6 @@ from manifactor.operators.engines.tiles import (
     strip_of,
 )
 from manifactor.operators.kernel import affinity
-from manifactor.operators.laplacian import SOLVERS, chebyshev, choose_solver
 from manifactor.operators.neighbors import neighbor_graph
 
 
@@ -164,7 +164,7 @@ def test_no_convergence_is_an_error_that_names_another_solver(matrix, monkeypatc
     def fail(*_, **__):
         raise ArpackNoConvergence("no", np.empty(0), np.empty((0, 0)))
 
-    monkeypatch.setattr("manifactor.operators.laplacian.eigsh", fail)
+    monkeypatch.setattr("manifactor.operators.engines.solvers.eigsh", fail)
     with pytest.raises(ValueError, match="did not converge"):
         SOLVERS["arpack"](matrix, 5, tolerance=1e-7, rng=random())
 

@@ -11,9 +11,10 @@ from scipy.spatial import KDTree
 from manifactor._support.threads import cores
 from manifactor.factors.factor import Factor, Reading
 from manifactor.factors.shapes import Places
-from manifactor.operators.engines.searches import nearest_point
+from manifactor.operators.extension import CombinedFunctions, is_combinable
 from manifactor.operators.laplacian import LEAST_COMPANY
-from manifactor.operators.operator import CombinedFunctions, Operator, is_combinable
+from manifactor.operators.neighbors import nearest_point
+from manifactor.operators.operator import Operator
 
 
 class Placed(NamedTuple):

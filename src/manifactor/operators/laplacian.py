@@ -1,8 +1,6 @@
-"""Affinity to spectrum: outliers are left out, then the lowest eigenpairs are computed.
+"""Affinity to spectrum: outliers are left out, then the lowest functions are computed.
 
-A solver finds the largest eigenpairs of the symmetric normalised affinity. It takes ``(matrix,
-n_pairs, *, tolerance, rng)`` and returns `Pairs`. Direct solvers ignore further arguments, such as
-where to start. Of many samples, random parts are solved first.
+Of many samples, random parts are solved first.
 """
 
 from collections.abc import Callable
@@ -12,16 +10,14 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.random import Generator
-from scipy.linalg import eigh
 from scipy.sparse.csgraph import connected_components
-from scipy.sparse.linalg import ArpackNoConvergence, eigsh
 
 from manifactor._support.errors import Warned
-from manifactor._support.parameters import Choice, given
-from manifactor._support.threads import map_panels, one_blas_thread
+from manifactor._support.parameters import Choice
+from manifactor._support.threads import map_panels
 from manifactor.operators.engines import gpu
-from manifactor.operators.engines.chebyshev import Pairs, Start, block_width, filtered, required
-from manifactor.operators.engines.tiles import HostOperator
+from manifactor.operators.engines.chebyshev import Start, block_width
+from manifactor.operators.engines.solvers import lowest
 from manifactor.operators.kernel import LEAST_WEIGHT, Affinity, affinity
 from manifactor.operators.metric import LocalMetric
 from manifactor.operators.neighbors import DisconnectedGraphWarning, NeighborGraph
@@ -33,20 +29,9 @@ LEAST_COMPANY = 1.5
 # Share of the samples that may be outliers; more are a part of the data.
 MOST_OUTLIERS = 0.05
 
-# Up to this number of samples a full decomposition is as fast as any other, and exact.
-DENSE_SAMPLES = 1500
-
-# Eigenvalue of the walk below which it cannot see a function: at new samples the function would be
-# all residual.
-SMALLEST_RESOLVED = 1e-6
-
 # Share of the constant function in others up to which it is the solver's error, and subtracted.
 # More is a mixture of eigenvectors of the eigenvalue 1.
 CONSTANT_SHARE = 1e-3
-
-
-class EigenpairWarning(UserWarning):
-    """Some eigenpairs are less accurate than asked for."""
 
 
 # Samples that the random walk hardly reaches: left out, or warned of.
@@ -109,90 +94,6 @@ def weak_links(walk: Affinity) -> tuple[Warned, ...]:
     return (Warned(message, DisconnectedGraphWarning),)
 
 
-# The solvers, and the choice among them.
-
-
-def dense(matrix, n_pairs: int, **_) -> Pairs:
-    """Compute the largest eigenpairs by a full decomposition of LAPACK's."""
-    n = matrix.shape[0]
-    array = matrix if isinstance(matrix, np.ndarray) else matrix.toarray()
-    return _descending(matrix, *eigh(array, subset_by_index=(n - n_pairs, n - 1)))
-
-
-def arpack(matrix, n_pairs: int, *, rng: Generator, **_) -> Pairs:
-    """Compute the largest eigenpairs by the implicitly restarted Lanczos method.
-
-    Chosen for dense kernels, whose spectra fall off too fast for the filter, and for the few
-    functions of a term of a sum. It follows one vector and misses copies of eigenvalues that are
-    equal to the last digit, as they are for samples on a regular grid.
-    """
-    # Random, since a vector of ones may be an exact eigenvector.
-    start = rng.standard_normal(matrix.shape[0])
-    try:
-        # ARPACK has no notion of a distance from 1: all pairs get the same tolerance.
-        return _descending(matrix, *eigsh(matrix, k=n_pairs, which="LA", tol=1e-7, v0=start))
-    except ArpackNoConvergence as error:
-        # Not a NothingFoundError, which a search for factors may pass over.
-        raise ValueError(
-            "ARPACK did not converge on these samples; choose `solver='chebyshev'` "
-            "or 'dense'. A sum is always looked for by ARPACK: if that is what failed, "
-            "choose another `sense`, such as 'geometry'."
-        ) from error
-
-
-def _descending(matrix, values: np.ndarray, vectors: np.ndarray) -> Pairs:
-    """Return ascending pairs in descending order, with their residuals."""
-    values = values[::-1]
-    vectors = vectors[:, ::-1]
-    return Pairs(values, vectors, np.linalg.norm(matrix @ vectors - vectors * values, axis=0))
-
-
-def chebyshev(matrix, n_pairs: int, **options) -> Pairs:
-    """Compute the largest eigenpairs by filtered subspace iteration.
-
-    It runs on all cores, or on the device that the matrix lies on. The options are those of
-    `filtered`.
-    """
-    if isinstance(matrix, gpu.ResidentMatrix):
-        with one_blas_thread():  # what is left to this machine is small
-            return filtered(gpu.DeviceOperator(matrix), n_pairs, **options)
-    with HostOperator(matrix) as operator:
-        return filtered(operator, n_pairs, **options)
-
-
-SOLVERS: dict[str, Callable[..., Pairs]] = {
-    "dense": dense,
-    "arpack": arpack,
-    "chebyshev": chebyshev,
-}
-
-
-def choose_solver(matrix, n_pairs: int, *, solver: str = "auto") -> Choice:
-    """Return the name of the solver to use: the caller's, or the fastest.
-
-    Shapes: matrix (n, n).
-    """
-    few, n = DENSE_SAMPLES, matrix.shape[0]
-    if solver != "auto":
-        return given(solver)
-    if isinstance(matrix, gpu.ResidentMatrix):
-        return Choice("chebyshev", "filtered subspaces are what runs on a device")
-    if n <= few:
-        return Choice(
-            "dense", f"a full decomposition is exact, and as fast as any up to {few:,} samples"
-        )
-    if n < 3 * n_pairs:
-        return Choice(
-            "dense", f"a full decomposition is fastest for {n_pairs:,} functions of {n:,} samples"
-        )
-    if isinstance(matrix, np.ndarray):
-        return Choice("arpack", "the spectrum of a full kernel falls off too fast for the filter")
-    return Choice(
-        "chebyshev",
-        f"filtered subspaces are fastest beyond {few:,} samples, and miss no repeated eigenvalue",
-    )
-
-
 # Eigenpairs of the walk as eigenvalues and functions of the Laplacian.
 
 
@@ -211,34 +112,29 @@ def laplacian_spectrum(
 
     `accuracy` is the error of the solver as a share of the sampling error.
     """
-    matrix = affinity.normalized()
-    chosen = choose_solver(matrix, n_functions, solver=solver)
-    tolerance = accuracy * SAMPLING_ERROR / np.sqrt(len(affinity.degree))
-    pairs = SOLVERS[chosen.value](
-        matrix,
+    pairs, chosen = lowest(
+        affinity.normalized(),
         n_functions,
-        tolerance=tolerance,
+        solver=solver,
+        tolerance=accuracy * SAMPLING_ERROR / np.sqrt(len(affinity.degree)),
         start=None if start is None else _start_vectors(start, affinity),
         spare=spare,
         progress=progress,
         rng=rng,
     )
-    count = int((pairs.values > SMALLEST_RESOLVED).sum())
-    values, residuals = pairs.values[:count], pairs.residuals[:count]
-    asked = required(values[:n_functions], tolerance)
     weights = affinity.degree / affinity.degree.sum()
-    functions, resident = _functions(pairs.vectors[:, :count], weights)
+    functions, resident = _functions(pairs.vectors, weights)
     # The first is 1 but for rounding, which must not make any eigenvalue negative.
-    relative = np.minimum(values / values[0], 1.0)
+    relative = np.minimum(pairs.values / pairs.values[0], 1.0)
     return Spectrum(
         eigenvalues=np.maximum(0.0, -np.log(relative)) / affinity.step,
         functions=functions,
         resident=resident,
         weights=weights,
-        residuals=residuals,
+        residuals=pairs.residuals,
         step=affinity.step,
         solver=chosen,
-        warned=(*_left_out(pairs, n_functions), *_inaccurate(residuals, asked, chosen.value)),
+        warned=pairs.warned,
     )
 
 
@@ -296,32 +192,6 @@ def _beside_constant(vectors: np.ndarray, constant: np.ndarray) -> np.ndarray:
     superfluous = 1 + int(added[1:].argmin())
     basis, triangle = np.linalg.qr(np.delete(beside, superfluous, axis=1))
     return basis * np.sign(triangle[0, 0])
-
-
-def _left_out(pairs: Pairs, n_functions: int) -> tuple[Warned, ...]:
-    """Return a warning if there are fewer pairs than asked for."""
-    if len(pairs.values) >= n_functions:
-        return ()
-    message = (
-        f"{len(pairs.values)} of {n_functions} eigenpairs are accurate after {pairs.products} "
-        "products of the matrix with all vectors; the others did not converge and were left out. "
-        "Ask for fewer functions, or raise `n_neighbors`."
-    )
-    return (Warned(message, EigenpairWarning),)
-
-
-def _inaccurate(residuals: np.ndarray, asked: np.ndarray, solver: str) -> tuple[Warned, ...]:
-    """Return a warning if residuals, but of spare pairs, are larger than asked for."""
-    residuals = residuals[: len(asked)]
-    large = residuals > 10 * asked
-    if not large.any():
-        return ()
-    message = (
-        f"{large.sum()} of {len(residuals)} eigenpairs have residuals more than 10 times as large "
-        f"as asked for, the largest {residuals[large].max():.1e} (solver {solver!r}). Try another "
-        "`solver` or fewer functions."
-    )
-    return (Warned(message, EigenpairWarning),)
 
 
 # Random parts of many samples, each with a graph and a spectrum of its own: a rough look at the

@@ -5,14 +5,18 @@ components are joined.
 """
 
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
+from scipy.spatial import KDTree
 from sklearn.base import clone
+from sklearn.metrics import pairwise_distances_argmin_min
 from sklearn.neighbors import NearestNeighbors
 
 from manifactor._support.errors import Warned
@@ -529,3 +533,25 @@ def _edges_of(search: NeighborSearch, samples: np.ndarray, rows: np.ndarray) -> 
     pairs = (rows, np.arange(len(rows)))
     place = sp.csr_array((np.ones(len(rows)), pairs), shape=(len(samples), len(rows)))
     return symmetric(sp.csr_array(place @ found))
+
+
+# The nearest point alone.
+
+
+def nearest_point(points: np.ndarray) -> Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]:
+    """Return a function from samples to distance and index of the nearest point."""
+    if points.shape[1] <= TREE_DIMENSIONS:
+        return partial(_nearest_in_tree, KDTree(points))
+    mean = points.mean(axis=0)
+    return partial(_nearest_of_all, points - mean, mean)
+
+
+def _nearest_in_tree(tree: KDTree, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    return tree.query(X, workers=cores())
+
+
+def _nearest_of_all(
+    points: np.ndarray, mean: np.ndarray, X: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    index, distance = pairwise_distances_argmin_min(X - mean, points)
+    return distance, index

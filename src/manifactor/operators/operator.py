@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.spatial import KDTree
 from sklearn.metrics import pairwise_distances
 from sklearn.utils import gen_batches
 
@@ -25,12 +24,11 @@ from manifactor._support.parameters import (
     require_count,
     require_number,
 )
-from manifactor._support.threads import map_panels
 from manifactor.operators.engines.gpu import ResidentMatrix, require_device, settled
-from manifactor.operators.engines.searches import NearestSamples, TreeSearch, neighbor_rows
+from manifactor.operators.engines.solvers import SOLVERS
 from manifactor.operators.forecast import forecast
-from manifactor.operators.kernel import COINCIDENT, Affinity, kernel_rows
-from manifactor.operators.laplacian import LEAST_COMPANY, SOLVERS, Part, laplacian_spectrum
+from manifactor.operators.kernel import Affinity, kernel_rows
+from manifactor.operators.laplacian import LEAST_COMPANY, Part, laplacian_spectrum
 from manifactor.operators.metric import LocalMetric
 from manifactor.operators.neighbors import N_NEIGHBORS, SEARCHES, NeighborGraph, chosen
 from manifactor.operators.spectrum import Spectrum
@@ -423,99 +421,3 @@ class Operator:
         """Return the same with a neighbour search, which archives do not hold."""
         graph = self.graph.with_search(self.samples, n_jobs, self.metric)
         return replace(self, graph=graph)
-
-
-# Few combinations of a spectrum's functions at many new samples.
-
-
-@dataclass(frozen=True)
-class Values:
-    """Combinations of functions at new samples."""
-
-    combined: np.ndarray  # (n_new, n_combinations)
-    nearest: np.ndarray  # (n_new,): the distinct training sample nearest to each
-    distance: np.ndarray  # (n_new,): to the nearest
-    company: np.ndarray  # (n_new,): kernel weight of all neighbours
-
-
-class CombinedFunctions:
-    """Combinations of the functions of a diffusion, at any samples.
-
-    They are those of `Operator.extended` up to rounding. Only the combinations are computed, and
-    the nearest sample is found with the neighbours. The values at a sample do not depend on the
-    samples that are asked for together with it.
-    """
-
-    def __init__(
-        self, diffusion: Operator, coefficients: np.ndarray, *, reach: float, n_new: int
-    ) -> None:
-        """Compute the combinations at the training samples.
-
-        Samples farther than `reach` are put on the nearest training sample.
-
-        Shapes: coefficients (n_functions, n_combinations).
-        """
-        spectrum, affinity, graph = diffusion.distinct, diffusion.affinity, diffusion.graph
-        if diffusion.basis is not None:
-            spectrum = diffusion.basis.spectrum
-            coefficients = diffusion.basis.coefficients @ coefficients
-        growth = np.exp(spectrum.step * spectrum.eigenvalues)
-        extended = spectrum.functions @ (growth[:, None] * coefficients)
-        weighted = affinity.pull[:, None] * np.hstack([np.ones((len(extended), 1)), extended])
-        sums = affinity.kernel @ weighted
-        samples = diffusion.samples[graph.distinct]
-        # Leaf by leaf of a tree: the neighbours of a sample then take few pages of memory, which
-        # saves a third of the time. All that follows is in this order.
-        self.order = order = KDTree(samples).indices
-        self.search = NearestSamples(
-            samples[order],
-            graph.search.n_neighbors + 1,
-            dimension=diffusion.dimension,
-            n_new=n_new,
-            reach=reach,
-        )
-        # (n_distinct, 1 + n_combinations): the pull of the walk, then its products with the
-        # combinations, each function divided by its eigenvalue of the walk
-        self.weighted = weighted[order]
-        # (n_distinct, n_combinations): the combinations at the training samples
-        self.known = (sums[:, 1:] / sums[:, :1])[order]
-        self.bandwidth = affinity.bandwidth.value
-        self.reach = reach
-        # Squared distance below which a new sample is put on a training sample: its weight is 1 but
-        # for this.
-        self.coincident = -self.bandwidth * np.log1p(-COINCIDENT)
-
-    def __call__(self, X: np.ndarray) -> Values:
-        """Return the combinations at prepared samples, (n_new, n_features)."""
-        # What is computed of 1,024 samples stays in the cache.
-        panels = map_panels(lambda rows: self._at(X[rows]), len(X), smallest=1024, largest=1024)
-        return Values(*(np.concatenate(column) for column in zip(*panels, strict=True)))
-
-    def _at(self, X: np.ndarray) -> tuple[np.ndarray, ...]:
-        around = self.search.around(X)
-        nearest, squared = around.nearest()
-        weights = np.exp(around.squared / -self.bandwidth) * around.inside
-        # Row by row, one neighbour after the other: a product of dense matrices would depend on the
-        # number of rows in the last bit.
-        sums = neighbor_rows(weights, around.indices, len(self.known)) @ self.weighted
-        distance = np.sqrt(squared)
-        own = (squared < self.coincident) | (distance > self.reach)
-        total = np.where(own, 1.0, sums[:, 0])
-        combined = sums[:, 1:] / total[:, None]
-        combined[own] = self.known[nearest[own]]
-        return combined, self.order[nearest], distance, weights.sum(axis=1)
-
-
-def is_combinable(diffusion: Operator) -> bool:
-    """Return whether `CombinedFunctions` can be made of a diffusion.
-
-    Its neighbours must be the nearest samples, found by a tree, with one bandwidth for all. Samples
-    that the fit left out as outliers are not looked at.
-    """
-    graph, affinity = diffusion.graph, diffusion.affinity
-    return (
-        isinstance(graph.search, TreeSearch)
-        and sp.issparse(affinity.kernel)
-        and affinity.local_scale is None
-        and not graph.undrawn.any()
-    )

@@ -17,7 +17,7 @@ from manifactor._support.errors import NothingFoundError
 from manifactor._support.parameters import Choice
 from manifactor._support.stages import Stages
 from manifactor.models.moves.paths import Moves, Pairs
-from manifactor.operators.engines.searches import nearest_point
+from manifactor.operators.neighbors import nearest_point
 from manifactor.operators.operator import Basis, DiffusionSettings, LaggedPart, Operator
 from manifactor.operators.pipeline import diffuse
 from manifactor.operators.spectrum import Spectrum

@@ -14,10 +14,9 @@ from sklearn.neighbors import NearestNeighbors
 from manifactor._support.errors import Warned
 from manifactor._support.parameters import Choice
 from manifactor._support.threads import row_slices
-from manifactor.operators.engines.searches import nearest_point
 from manifactor.operators.kernel import choose_bandwidth
 from manifactor.operators.metric import LocalMetric, Measured
-from manifactor.operators.neighbors import choose_search, make_search, neighbor_graph
+from manifactor.operators.neighbors import choose_search, make_search, nearest_point, neighbor_graph
 from manifactor.samples.preparation import Preparation
 from manifactor.statistics import even_rows, whiten
 

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.random import Generator
 from scipy.linalg import LinAlgError, cholesky, eigh, eigh_tridiagonal, solve_triangular
 
+from manifactor._support.errors import Warned
 from manifactor._support.values import quotient
 from manifactor.operators.engines.gpu import DeviceOperator, from_tensor
 from manifactor.operators.engines.tiles import HostOperator
@@ -56,6 +57,7 @@ class Pairs:
     vectors: Any  # (n, n_pairs): orthonormal columns
     residuals: np.ndarray  # (n_pairs,): norms of matrix @ vector - value * vector
     products: int = 0  # number of products of the matrix with a block of vectors that filters took
+    warned: tuple[Warned, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,9 @@
 """The neighbour searches of the host: exact ones, an approximate one, and the caller's own."""
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -12,7 +11,6 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.spatial import KDTree
 from sklearn.base import BaseEstimator, clone
-from sklearn.metrics import pairwise_distances_argmin_min
 from sklearn.neighbors import KNeighborsTransformer, NearestNeighbors
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -31,9 +29,6 @@ ORDERED_ABOVE = 50_000
 # In more columns a tree compares a sample with nearly all others, one by one; products of matrices
 # are faster at every size that was measured (3,000 to 50,000 samples).
 TREE_DIMENSIONS = 8
-
-# Distances that differ by less, relative to their size, may be in any order.
-ROUNDING = 1e-12
 
 
 class NeighborSearch(BaseEstimator):
@@ -149,25 +144,6 @@ class TreeSearch(NeighborSearch):
         return neighbor_rows(distances, indices, self.tree_.n)
 
 
-def nearest_point(points: np.ndarray) -> Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]:
-    """Return a function from samples to distance and index of the nearest point."""
-    if points.shape[1] <= TREE_DIMENSIONS:
-        return partial(_nearest_in_tree, KDTree(points))
-    mean = points.mean(axis=0)
-    return partial(_nearest_of_all, points - mean, mean)
-
-
-def _nearest_in_tree(tree: KDTree, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    return tree.query(X, workers=cores())
-
-
-def _nearest_of_all(
-    points: np.ndarray, mean: np.ndarray, X: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    index, distance = pairwise_distances_argmin_min(X - mean, points)
-    return distance, index
-
-
 class BruteSearch(NeighborSearch):
     """Exact search by comparing all pairs of centred samples."""
 
@@ -195,113 +171,6 @@ class BruteSearch(NeighborSearch):
         rows = np.searchsorted(distances.indptr, tiny, side="right") - 1
         distances.data[tiny] = np.linalg.norm(X[rows] - X[distances.indices[tiny]], axis=1)
         return distances
-
-
-# The nearest samples of many new ones, found on the list of their nearest sample.
-
-
-@dataclass(frozen=True)
-class Around:
-    """Known samples around new ones."""
-
-    # (n_new, width): known samples, ascending in every row; the nearest ones are among them
-    indices: np.ndarray
-    squared: np.ndarray  # (n_new, width): squared distances
-    inside: np.ndarray  # (n_new, width): which of them are the nearest ones
-
-    def nearest(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the nearest sample of each new one, and its squared distance."""
-        rows = np.arange(len(self.indices))
-        at = self.squared.argmin(axis=1)
-        return self.indices[rows, at], self.squared[rows, at]
-
-
-class NearestSamples:
-    """A search for the `count` nearest samples, exact.
-
-    The result for a new sample depends on nothing else, to the last bit: not on the others that are
-    asked for, nor on whether there are lists.
-    """
-
-    def __init__(
-        self,
-        samples: np.ndarray,
-        count: int,
-        *,
-        dimension: float,
-        n_new: int,
-        reach: float = np.inf,
-    ) -> None:
-        """Make lists of the samples near each sample, where `n_new` samples pay for them.
-
-        In few dimensions the neighbours of a new sample are near its nearest sample, and comparing
-        it with a list takes a fifth of the time of a tree.
-
-        Shapes: samples (n_samples, n_features).
-        """
-        samples = np.asarray(samples, dtype=np.float64)
-        self.samples = np.ascontiguousarray(samples.T)  # columns one after the other
-        self.tree = KDTree(samples)
-        self.count = count = min(count, len(samples))
-        # Distance of the nearest sample beyond which the others do not matter: those of the nearest
-        # sample itself will do. A tree takes long for them.
-        self.reach = reach
-        # A list reaches far enough for new samples whose nearest sample is so far off that 6
-        # samples were to be expected within that distance; others, 1 in 100, are looked up in the
-        # tree. Lists have 110 samples for 65 neighbours in 2 dimensions, and 420 in 4, beyond which
-        # a tree is as fast.
-        few = max(1.0, dimension)
-        length = int(np.ceil(count * (1 + (6 / count) ** (1 / few)) ** few))
-        # One takes twice as long as the neighbours of a new sample. Above 100,000 samples they
-        # would take more than some 100 MB.
-        pays = 4 * len(samples) <= n_new and len(samples) <= 100_000
-        self.has_lists = pays and dimension <= 4 and length < len(samples)
-        if self.has_lists:
-            distance, found = self.tree.query(samples, length, workers=cores())
-            self.lists = np.sort(found, axis=1)  # (n_samples, length): samples near each sample
-            self.radius = distance[:, -1]  # (n_samples,): up to which the list of a sample has all
-
-    def around(self, X: np.ndarray) -> Around:
-        """Return the nearest samples of new ones, (n_new, n_features)."""
-        distance, nearest = self.tree.query(X)
-        far = distance > self.reach
-        if not self.has_lists:
-            return self._in_tree(X, np.where(far[:, None], self.tree.data[nearest], X))
-        indices = self.lists.take(nearest, axis=0)
-        squared = self._squared(X, indices)
-        # The distance of the last one that belongs to the nearest.
-        last = np.partition(squared, self.count - 1, axis=1)[:, self.count - 1]
-        slack = 1 + ROUNDING
-        inside = squared <= slack * last[:, None]
-        complete = slack * (np.sqrt(last) + distance) < self.radius.take(nearest)
-        # Where several are at the last one's distance, the tree says which.
-        alone = np.count_nonzero(inside, axis=1) == self.count
-        doubtful = np.flatnonzero(~(far | (complete & alone)))
-        if len(doubtful):
-            found = self._in_tree(X[doubtful], X[doubtful])
-            squared[doubtful], inside[doubtful] = np.inf, False
-            indices[doubtful, : self.count] = found.indices
-            squared[doubtful, : self.count] = found.squared
-            inside[doubtful, : self.count] = True
-        return Around(indices, squared, inside)
-
-    def _in_tree(self, X: np.ndarray, near: np.ndarray) -> Around:
-        """Return the samples nearest to those at `near`, by the tree."""
-        indices = np.sort(self.tree.query(near, self.count)[1].reshape(len(X), self.count), axis=1)
-        inside = np.ones(indices.shape, dtype=bool)
-        return Around(indices, self._squared(X, indices), inside)
-
-    def _squared(self, X: np.ndarray, indices: np.ndarray) -> np.ndarray:
-        """Return squared distances between new samples and known ones, (n_new, k)."""
-        squared = np.zeros(indices.shape)
-        other = np.empty(indices.shape)
-        for column, known in zip(X.T, self.samples, strict=True):
-            # All indices are right, and "clip" is the mode that does not look.
-            known.take(indices, out=other, mode="clip")
-            other -= column[:, None]
-            other *= other
-            squared += other
-        return squared
 
 
 # An approximate search by faiss that measures its recall and ensures a minimum.
