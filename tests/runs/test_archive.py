@@ -260,6 +260,15 @@ def test_a_run_is_replaced_when_told_and_nothing_else_ever(fit, run):
     assert precious.exists()
 
 
+def test_the_record_of_a_run_of_the_version_before_is_read(run):
+    record = read_record(run)
+    (run / "run.json").write_text(json.dumps({**record, "version": 7}))
+    assert read_record(run)["version"] == 7
+    (run / "run.json").write_text(json.dumps({**record, "version": 6}))
+    with pytest.raises(ValueError, match="has version 6; this release reads versions 7 to"):
+        read_record(run)
+
+
 @pytest.mark.parametrize(
     ("name", "message"), [("run.json", "is damaged"), ("factorization.npz", "is not a")]
 )

@@ -43,6 +43,7 @@ from manifactor.samples.transformation import Transformation
 
 # Raised whenever a record changes. 8: a Factorization has a placer.
 ARCHIVE_VERSION = 8
+READABLE_VERSIONS = range(OLDEST_VERSION, ARCHIVE_VERSION + 1)
 FORMAT = "manifactor"
 # Fields that live in memory only: a search tree, functions on a device, settings, which the
 # estimator's parameters give back, moves that a fit has tested its factors by, and what was tried.
@@ -252,7 +253,7 @@ def load(path):
         if manifest["format"] != FORMAT:
             raise KeyError("format")
         version, written_by = manifest["version"], manifest["written_by"]
-    if version not in range(OLDEST_VERSION, ARCHIVE_VERSION + 1):
+    if version not in READABLE_VERSIONS:
         raise ValueError(
             f"{path} has archive version {version}; this release reads versions {OLDEST_VERSION} "
             f"to {ARCHIVE_VERSION}. Read it with manifactor {written_by}, or fit again."

@@ -27,7 +27,15 @@ from manifactor.estimators import ManifoldFactorizer
 from manifactor.estimators.factorizer import Locator
 from manifactor.judging.evidence import Evidence, Warp
 from manifactor.models.separable.symmetry import Symmetries
-from manifactor.runs.archive import ARCHIVE_VERSION, FORMAT, is_run, load, save, write_tree
+from manifactor.runs.archive import (
+    ARCHIVE_VERSION,
+    FORMAT,
+    READABLE_VERSIONS,
+    is_run,
+    load,
+    save,
+    write_tree,
+)
 from manifactor.runs.places import (
     FILE,
     Place,
@@ -245,15 +253,16 @@ def read_record(folder: Path) -> dict:
         if record["format"] != f"{FORMAT} run":
             raise ValueError("it is not a record of a run")
         version, versions = record["version"], record["versions"]
-        if version == ARCHIVE_VERSION or not isinstance(versions, dict):
+        if version in READABLE_VERSIONS or not isinstance(versions, dict):
             require_form(record)
     except KeyError as error:
         raise damaged(path, f"it lacks {error}") from error
     except (ValueError, TypeError, RecursionError) as error:
         raise damaged(path, error) from error
-    if version != ARCHIVE_VERSION:
+    if version not in READABLE_VERSIONS:
+        oldest, newest = READABLE_VERSIONS[0], READABLE_VERSIONS[-1]
         raise ValueError(
-            f"{path} has version {version}; this release reads version {ARCHIVE_VERSION}. "
+            f"{path} has version {version}; this release reads versions {oldest} to {newest}. "
             f"Read it with manifactor {versions.get(FORMAT, 'of that time')}, or fit again."
         )
     return record
