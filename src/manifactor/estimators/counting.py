@@ -40,8 +40,8 @@ def count_subsystems(
     """
     path = given_path(X, times=times, trajectories=trajectories)
     names = getattr(X[0] if trajectories is True else X, "columns", range(path.samples.shape[1]))
-    found = find_subsystems(path, _steps(path, lag), tuple(map(str, names)))
-    longest = max((float(each[0]) for each in found.time_scales), default=0.0)
+    subsystems = find_subsystems(path, _steps(path, lag), tuple(map(str, names)))
+    longest = max((float(scales[0]) for scales in subsystems.time_scales), default=0.0)
     lasts = path.duration * path.time
     if longest * FEWEST_TIMES > lasts:
         warn_caller(
@@ -49,7 +49,7 @@ def count_subsystems(
             f"{longest:.3g}; got {lasts:.3g}. Record for longer, or remove trends.",
             SampleWarning,
         )
-    return found
+    return subsystems
 
 
 def _steps(path: Trajectory, lag: float | None) -> int:

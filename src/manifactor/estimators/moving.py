@@ -1,6 +1,5 @@
 """Moves of the samples as a caller gives them, checked: a metric, times, bursts, pairs."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -31,11 +30,6 @@ from manifactor.models.moves.paths import (
 FEWEST_MOVES = 50
 # A time step that is so many times as long as the usual one is a break.
 LONGEST_STEP = 1.5
-# Mean square of a step, relative to that between any two samples, from which on rows are in no
-# order: 1 where they were shuffled, .02 for steps of a tenth of an interval.
-NO_ORDER = 0.8
-# Correlation of a step with the one before from which on motion is smooth: 0 for a diffusion.
-SMOOTH = 0.5
 # Correlation times from which on time averages are those of a product: with 40, the operator found
 # none of a product's factors; with 200, all of them.
 WELL_MIXED = 200
@@ -92,13 +86,11 @@ def given_moves(
     if names[0] in ("times", "trajectories"):
         path = given_path(X, times=given["times"], trajectories=given["trajectories"])
         # Several arrays are joined, in the order in which they were given.
-        in_order = np.argsort(path.row)
-        X = path.samples[in_order] if given["trajectories"] is True else X
+        X = path.samples[np.argsort(path.row)] if given["trajectories"] is True else X
         return X, _short_or_long(_checked(path), lag)
     if names[0] == "pairs":
         return X, _pairs_of(given["pairs"], _samples(X), 1.0 if lag is None else float(lag))
-    checks: dict[str, Callable[..., Moves]] = {"metric": _metric, "bursts": _bursts}
-    return X, checks[names[0]](given[names[0]], _samples(X))
+    return X, (_metric if names[0] == "metric" else _bursts)(given[names[0]], _samples(X))
 
 
 def given_path(X: Any, *, times: Any = None, trajectories: Any = False) -> Trajectory:
@@ -179,19 +171,17 @@ def _pieces(labels: Any, n_samples: int) -> np.ndarray:
             "`trajectories` must be True, with a list of arrays as `X`, or have one label for each "
             f"of the {n_samples} samples; got shape {labels.shape}."
         )
-    known = np.array([each is not None and each == each for each in labels.tolist()], dtype=bool)
-    _require_rows(known, "`trajectories` must have a label for each sample", "Fill it in.")
-    return np.unique(
-        labels.astype(str) if labels.dtype.kind == "O" else labels, return_inverse=True
-    )[1]
+    present = np.array([label is not None and label == label for label in labels.tolist()], bool)
+    _require_rows(present, "`trajectories` must have a label for each sample", "Fill it in.")
+    labels = labels.astype(str) if labels.dtype.kind == "O" else labels
+    return np.unique(labels, return_inverse=True)[1]
 
 
 def _timed(times: Any, samples: np.ndarray, piece: np.ndarray) -> Trajectory:
     """Return trajectories in the order of time, broken at long steps."""
     times, second = np.asarray(times), 1.0
     if times.dtype.kind == "M":
-        second = 1e-9
-        times = times.astype("datetime64[ns]").astype(np.int64)
+        times, second = times.astype("datetime64[ns]").astype(np.int64), 1e-9
     times = numbers(times, "times")
     if times.shape != (len(samples),):
         raise ValueError(
@@ -201,8 +191,9 @@ def _timed(times: Any, samples: np.ndarray, piece: np.ndarray) -> Trajectory:
     require_values(times, argument="times")
     order = np.lexsort((times, piece))
     steps, same = np.diff(times[order]), np.diff(piece[order]) == 0
-    if (same & (steps == 0)).any():
-        first = int(np.argmax(same & (steps == 0)))
+    equal = np.flatnonzero(same & (steps == 0))
+    if len(equal):
+        first = equal[0]
         raise ValueError(
             f"`times` must differ; rows {order[first]} and {order[first + 1]} have the same, "
             f"{times[order[first]]:g}. Tell several trajectories apart by `trajectories`, with a "
@@ -210,8 +201,8 @@ def _timed(times: Any, samples: np.ndarray, piece: np.ndarray) -> Trajectory:
         )
     # Of fewer than two samples, which are refused below, there is no step.
     unit = float(np.median(steps[same])) if same.any() else 1.0
-    breaks = np.concatenate([[0], np.cumsum(~same | (steps > LONGEST_STEP * unit))])
-    piece = breaks[: len(samples)]
+    breaks = np.cumsum(~same | (steps > LONGEST_STEP * unit))
+    piece = np.concatenate([[0], breaks])[: len(samples)]
     return Trajectory(samples[order], times[order] / unit, piece, order, time=unit * second)
 
 
@@ -225,18 +216,19 @@ def _checked(path: Trajectory) -> Trajectory:
             f"product; got {len(starts)}. Add samples, or check `times`: steps longer than "
             f"{LONGEST_STEP:g} times the usual one are breaks."
         )
-    steps = samples[starts + 1] - samples[starts]
-    square, spread = (steps**2).sum(axis=1).mean(), 2 * samples.var(axis=0).sum()
-    if square > NO_ORDER * spread:
+    step = np.diff(samples, axis=0)
+    square, spread = (step[starts] ** 2).sum(axis=1).mean(), 2 * samples.var(axis=0).sum()
+    # 1 where rows were shuffled, .02 for steps of a tenth of an interval.
+    if square > 0.8 * spread:
         raise ValueError(
             "rows must be in the order of time, with steps that are short beside the data; a "
             f"sample is as far from the next as from any other ({square / spread:.0%} of the mean "
             "square). Give `times`, or samples that follow each other sooner."
         )
-    both = path.starts(2)
-    first, second = samples[both + 1] - samples[both], samples[both + 2] - samples[both + 1]
+    first, second = step[path.starts(2)], step[path.starts(2) + 1]
     correlation = (first * second).sum() / max((first**2).sum(), np.finfo(float).tiny)
-    if correlation > SMOOTH:
+    # 0 for a diffusion.
+    if correlation > 0.5:
         warn_caller(
             f"steps must be those of a diffusion, each independent of the one before; they have a "
             f"correlation of {correlation:.2f}, as those of smooth motion. Such a path shows one "
@@ -249,30 +241,31 @@ def _checked(path: Trajectory) -> Trajectory:
 
 def _short_or_long(path: Trajectory, lag: float | None) -> Trajectory | Pairs:
     """Return a trajectory whose steps tell a metric, or the pairs that tell its operator."""
-    if lag:
+    if lag == 0:
+        return replace(path, why="the caller gave a lag of 0")
+    if lag is not None:
         steps = max(1, round(lag / path.time))
-        if len(path.starts(steps)) < FEWEST_MOVES:
+        count = len(path.starts(steps))
+        if count < FEWEST_MOVES:
             raise ValueError(
                 f"`lag` must leave {FEWEST_MOVES} pairs or more; got {lag:g}, {steps} steps, of "
-                f"which trajectories have {len(path.starts(steps))}. Lower it."
+                f"which trajectories have {count}. Lower it."
             )
         return path.pairs(steps, "the caller gave a lag")
-    if lag is not None:
-        return replace(path, why="the caller gave a lag of 0")
     if not path.is_too_long():
         return replace(path, why="steps are shorter than the distance to the 64th neighbour")
     times = path.correlation_times()
-    what = f"steps are longer than the distance to the 64th neighbour, and {times:.0f}"
-    if times < WELL_MIXED:
-        why = f"{what} correlation times are too few for the operator, which takes {WELL_MIXED}"
-        return replace(path, why=why)
-    return path.pairs(1, f"{what} correlation times are enough")
+    why = f"steps are longer than the distance to the 64th neighbour, and {times:.0f}"
+    if times >= WELL_MIXED:
+        return path.pairs(1, f"{why} correlation times are enough")
+    why += f" correlation times are too few for the operator, which takes {WELL_MIXED}"
+    return replace(path, why=why)
 
 
 def pairs_as_well(moves: Moves | None, lag: float | None, verdict: str) -> Pairs | None:
     """Return the pairs of a trajectory whose metric tells little, if it is mixed well enough."""
     unsure = verdict in ("partial", "none") and lag is None
-    if not unsure or not isinstance(moves, Trajectory):
+    if not (unsure and isinstance(moves, Trajectory)):
         return None
     times = moves.correlation_times()
     why = f'the verdict by a metric is "{verdict}", and {times:.0f} correlation times are enough'
@@ -316,12 +309,16 @@ def _metric(metric: Any, samples: np.ndarray) -> GivenMetric:
     _require_rows(size > 0, "`metric` must not be 0", "Leave such samples out.")
     if not are_roots:
         off = np.abs(matrices - matrices.transpose(0, 2, 1)).max(axis=(1, 2))
-        remedy = "Covariances of Jacobians J are J @ J.transpose(0, 2, 1)."
-        _require_rows(off <= 1e-6 * size, "covariances in `metric` must be symmetric", remedy)
-        lowest = np.linalg.eigvalsh(matrices)[:, 0]
-        negative = "covariances in `metric` must not be negative"
-        remedy = "Add samples to each covariance, or set negative eigenvalues to 0."
-        _require_rows(lowest >= -1e-6 * size, negative, remedy)
+        _require_rows(
+            off <= 1e-6 * size,
+            "covariances in `metric` must be symmetric",
+            "Covariances of Jacobians J are J @ J.transpose(0, 2, 1).",
+        )
+        _require_rows(
+            np.linalg.eigvalsh(matrices)[:, 0] >= -1e-6 * size,
+            "covariances in `metric` must not be negative",
+            "Add samples to each covariance, or set negative eigenvalues to 0.",
+        )
     return GivenMetric(matrices, are_roots)
 
 

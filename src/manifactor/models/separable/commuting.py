@@ -9,7 +9,7 @@ small eigenproblem.
 """
 
 from dataclasses import dataclass
-from itertools import combinations_with_replacement
+from itertools import combinations_with_replacement, product
 
 import numpy as np
 
@@ -18,16 +18,9 @@ from manifactor.statistics import inverse_root
 
 # Columns of smoothed samples up to which fields are polynomials in them; with more, in functions.
 POLYNOMIAL_COLUMNS = 4
-# Functions that fields are polynomials in where the columns are too many.
-FIELD_FUNCTIONS = 4
 # Combinations of fields whose matrix elements are smaller than this share, squared, of the largest
-# do not act on functions: fields across the manifold.
-LEAST_SIZE = 1e-4
-# The same of vector fields: those that hardly turn the lowest functions.
-LEAST_TURN = 1e-3
-# Functions that tensors on more than a surface are compared by: the lowest 18 of a shell do not
-# vary along its radius.
-SOLID_FUNCTIONS = 35
+# do not act on functions: tensors across the manifold, or fields that hardly turn the lowest.
+LEAST_SIZE, LEAST_TURN = 1e-4, 1e-3
 
 
 @dataclass(frozen=True)
@@ -50,29 +43,21 @@ def killing_tensors(geometry: Geometry, dimension: int) -> Fields:
     """
     axes, columns = _frame(geometry)
     p = columns.shape[1]
-    n_low = 18 if p < POLYNOMIAL_COLUMNS else 30
-    if dimension > 2:
-        n_low = SOLID_FUNCTIONS
+    # The lowest 18 of a shell do not vary along its radius.
+    n_low = 35 if dimension > 2 else 18 if p < POLYNOMIAL_COLUMNS else 30
     eigenvalues = geometry.eigenvalues[:n_low]
     slopes = axes[:, :, : len(eigenvalues)]
     polynomials = _polynomials(columns, 2)
     pairs = list(combinations_with_replacement(range(p), 2))
     weighted = geometry.row_weights[:, None] * polynomials
-    elements = np.array(
-        [
-            (slopes[:, a] * weight[:, None]).T @ slopes[:, b]
-            for weight in weighted.T
-            for a, b in pairs
-        ]
-    )
+    products = product(weighted.T[:, :, None], pairs)
+    elements = np.array([(slopes[:, a] * weight).T @ slopes[:, b] for weight, (a, b) in products])
     elements = (elements + elements.transpose(0, 2, 1)) / 2
     mu, mixed = _least_commutators(elements, eigenvalues, 0.5, LEAST_SIZE)
     tensors = np.zeros((len(mu), polynomials.shape[1], p, p))
-    of_pair = mixed.T.reshape(len(mu), polynomials.shape[1], len(pairs))
-    for pair, (a, b) in enumerate(pairs):
-        tensors[:, :, a, b] += of_pair[:, :, pair] / 2
-        tensors[:, :, b, a] += of_pair[:, :, pair] / 2
-    return Fields(mu, tensors, polynomials)
+    row, column = np.array(pairs).T
+    tensors[:, :, row, column] = mixed.T.reshape(len(mu), -1, len(pairs)) / 2
+    return Fields(mu, tensors + tensors.transpose(0, 1, 3, 2), polynomials)
 
 
 def killing_fields(geometry: Geometry, n_lowest: int, n_moved: int = 18) -> Fields:
@@ -122,12 +107,8 @@ def killing_motions(geometry: Geometry, n_moved: int) -> Fields:
     motions -= motions.transpose(0, 2, 1)
     functions = geometry.spectrum.functions[geometry.rows, 1 : 1 + n_low]
     weighted = (geometry.row_weights[:, None] * functions).T
-    elements = np.array(
-        [
-            [(weighted * each) @ geometry.gradients[:, axis, :n_low] for axis in range(p)]
-            for each in polynomials.T
-        ]
-    )
+    slopes = geometry.gradients[:, :, :n_low].transpose(1, 0, 2)
+    elements = np.array([[(weighted * each) @ along for along in slopes] for each in polynomials.T])
     moving = np.tensordot(motions[:, :, 1:], elements, axes=2)
     moving = (moving - moving.transpose(0, 2, 1)) / 2
     mu, mixed = _least_commutators(moving, eigenvalues, 0.25, LEAST_TURN)
@@ -162,8 +143,8 @@ def _frame(geometry: Geometry) -> tuple[np.ndarray, np.ndarray]:
     if gradients.shape[1] <= POLYNOMIAL_COLUMNS:
         columns = geometry.coordinates[geometry.rows]
         return gradients, columns / np.sqrt((columns**2).mean(axis=0).max())
-    lowest = gradients[:, :, :FIELD_FUNCTIONS]
-    functions = geometry.spectrum.functions[geometry.rows, 1 : 1 + FIELD_FUNCTIONS]
+    lowest = gradients[:, :, :4]
+    functions = geometry.spectrum.functions[geometry.rows, 1:5]
     return np.einsum("xpi,xpk->xik", lowest, gradients, optimize=True), functions
 
 

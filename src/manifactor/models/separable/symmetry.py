@@ -7,7 +7,7 @@ dual lattice, and the phases of the two longest waves tell every sample's place.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -21,20 +21,8 @@ from manifactor.operators.geometry import Geometry
 # Discs and balls with a hole and long ellipsoids lie lower. What halves of the samples add to mu
 # separates worse.
 MOST_MU = 7.5
-# Functions among which the waves of a flat torus are sought. With 18, which are noisier, 4 of 8
-# lattices of 1,000 samples were wrong by 2 degrees or more, with 14 two.
-N_WAVES = 14
 # Columns of the samples up to which symmetries are sought among motions of their space.
 COLUMNS_OF_MOTIONS = 5
-# Largest mu of a motion, times samples: up to 82 on symmetries of solids of 3,000 samples and more,
-# 152 and more of others.
-MOST_MU_OF_MOTION = 100
-# Largest mean cosine between two orbits that are coordinates.
-MOST_COSINE = 0.2
-# Largest spread of the squared radius of a sphere, relative to its mean: up to .07 on spheres of
-# two to four dimensions and 1,000 samples, uneven or with noise of a tenth of the radius; .11 to
-# .41 on balls.
-MOST_OFF_SPHERE = 0.1
 
 
 @dataclass(frozen=True)
@@ -87,9 +75,13 @@ def find_symmetries(geometry: Geometry, halves: Sequence[Geometry], dimension: i
     in_space = geometry.coordinates.shape[1] <= 3
     if count >= 2 and not in_space:
         vectors = [_vectors(geometry, fields, number) for number in range(2)]
-        lattices = [_lattice(each, n_lowest) for each in (geometry, *halves)]
-        if lattices[0] is not None and max(_length(each).std() for each in vectors) < 0.3:
-            return _flat_torus(lattices[0], lattices[1:])
+        torus, *of_halves = (_lattice(each, n_lowest) for each in (geometry, *halves))
+        if torus is not None and max(_length(each).std() for each in vectors) < 0.3:
+            tori = (torus, *filter(None, of_halves))
+            whole, *angles = np.array([each.lattice_angle for each in tori], dtype=float)
+            # The variance of a half is twice that of the whole.
+            error = float(np.sqrt(np.mean((angles - whole) ** 2) / 2)) if angles else None
+            return replace(torus, lattice_error=error)
     # The only surfaces with two symmetries are flat tori, on which fields have one length; a
     # projective plane has three.
     return _revolution(geometry) if count <= 2 or in_space else Symmetries(count)
@@ -124,11 +116,12 @@ def _round_name(geometry: Geometry, dimension: int) -> str | None:
     """
     eigenvalues = geometry.eigenvalues
     multiplicity = int((eigenvalues < 1.5 * eigenvalues[0]).sum())
-    if multiplicity == dimension + 1:
-        in_own_space = geometry.coordinates.shape[1] == dimension + 1
-        is_solid = in_own_space and _off_sphere(geometry) > MOST_OFF_SPHERE
-        return None if is_solid else "sphere"
-    return "SO(3)" if dimension == 3 and multiplicity == 9 else None
+    if multiplicity != dimension + 1:
+        return "SO(3)" if dimension == 3 and multiplicity == 9 else None
+    in_own_space = geometry.coordinates.shape[1] == dimension + 1
+    # Up to .07 on spheres of two to four dimensions and 1,000 samples, uneven or with noise of a
+    # tenth of the radius; .11 to .41 on balls.
+    return None if in_own_space and _off_sphere(geometry) > 0.1 else "sphere"
 
 
 def _off_sphere(geometry: Geometry) -> float:
@@ -184,8 +177,7 @@ def orbit_fields(geometry: Geometry, count: int) -> np.ndarray:
     vectors = _motions(geometry)[:count]
     if len(vectors) < count:
         fields = killing_fields(geometry, _n_lowest(geometry.eigenvalues))
-        known = min(count, len(fields.mu))
-        vectors = [_vectors(geometry, fields, number) for number in range(known)]
+        vectors = [_vectors(geometry, fields, k) for k in range(min(count, len(fields.mu)))]
     return np.stack(vectors, axis=2)
 
 
@@ -196,7 +188,9 @@ def _motions(geometry: Geometry) -> list[np.ndarray]:
     # Many functions tell a square from a disc, but are noisier.
     mu = killing_motions(geometry, 60).mu
     motions = killing_motions(geometry, 30)
-    count = int((mu < MOST_MU_OF_MOTION / len(geometry.rows)).sum())
+    # Times samples, up to 82 on symmetries of solids of 3,000 samples and more, 152 and more of
+    # others.
+    count = int((mu < 100 / len(geometry.rows)).sum())
     return [motions.at_rows(number) for number in range(count)]
 
 
@@ -211,29 +205,11 @@ def closed_orbits(geometry: Geometry, vectors: np.ndarray) -> np.ndarray | None:
     # Each moves one of the two longest waves, by one step.
     one, other = (vectors @ np.linalg.inv(steps[longest])).transpose(2, 0, 1)
     cosine = (one * other).sum(axis=1) / (_length(one) * _length(other))
-    if geometry.row_weights @ np.abs(cosine) > MOST_COSINE:
-        return None
-    return np.stack([one, other], axis=2)
+    oblique = geometry.row_weights @ np.abs(cosine) > 0.2
+    return None if oblique else np.stack([one, other], axis=2)
 
 
-@dataclass(frozen=True)
-class Lattice:
-    """Lattice of a flat torus."""
-
-    degrees: float
-    ratio: float
-    angles: np.ndarray  # (n_distinct, 2)
-
-
-def _flat_torus(whole: Lattice, halves: Sequence[Lattice | None]) -> Symmetries:
-    """A flat torus, from the lattices of all samples and of halves, None where they show none."""
-    # The variance of a half is twice that of the whole.
-    off = [half.degrees - whole.degrees for half in halves if half is not None]
-    error = float(np.sqrt(np.mean(np.square(off)) / 2)) if off else None
-    return Symmetries(2, "flat torus", whole.degrees, error, whole.ratio, whole.angles)
-
-
-def _lattice(geometry: Geometry, n_lowest: int) -> Lattice | None:
+def _lattice(geometry: Geometry, n_lowest: int) -> Symmetries | None:
     """Lattice of a flat torus, from two symmetries; None where the waves make no lattice."""
     fields = killing_fields(geometry, n_lowest)
     vectors = np.stack([_vectors(geometry, fields, number) for number in range(2)], axis=2)
@@ -277,7 +253,9 @@ def _common_waves(
 
     Returns the eigenvalues of both, (r, 2), that of the Laplacian, (r,), and coefficients, (r, r).
     """
-    eigenvalues = geometry.eigenvalues[:N_WAVES]
+    # With 18 functions, which are noisier, 4 of 8 lattices of 1,000 samples were wrong by 2 degrees
+    # or more, with 14 two.
+    eigenvalues = geometry.eigenvalues[:14]
     r = len(eigenvalues)
     weighted = geometry.row_weights[:, None] * geometry.spectrum.functions[geometry.rows, 1 : 1 + r]
     both = []
@@ -304,8 +282,8 @@ def _quadratic(steps: np.ndarray, energies: np.ndarray) -> np.ndarray:
     return np.array([[a, b], [b, c]])
 
 
-def _reduced(gram: np.ndarray, angles: np.ndarray) -> Lattice:
-    """Lattice whose dual has this Gram matrix, by two periods with an angle of 60 to 90 degrees."""
+def _reduced(gram: np.ndarray, angles: np.ndarray) -> Symmetries:
+    """Flat torus whose dual has this Gram matrix; its periods meet at 60 to 90 degrees."""
     # Gauss: the step of the longest wave first, and the other as short as multiples of it allow.
     while True:
         order = np.argsort(np.diag(gram))
@@ -320,4 +298,5 @@ def _reduced(gram: np.ndarray, angles: np.ndarray) -> Lattice:
     cosine = abs(gram[0, 1]) / np.sqrt(gram[0, 0] * gram[1, 1])
     degrees = float(np.degrees(np.arccos(cosine)))
     ratio = float(np.sqrt(gram[1, 1] / gram[0, 0]))
-    return Lattice(degrees, ratio, angles % (2 * np.pi))
+    angles = angles % (2 * np.pi)
+    return Symmetries(2, "flat torus", degrees, ratio=ratio, angles=angles)

@@ -49,8 +49,8 @@ class Turn:
         points = _in_space(columns)
         tree = KDTree(points)
         scale = tree.query(points, 9)[0][:, -1]
-        found = [tree.query(self.moved(points, angle)) for angle in ANGLES]
-        return float(np.mean([away > 1.2 * scale[near] for away, near in found]))
+        nearest = (tree.query(self.moved(points, angle)) for angle in ANGLES)
+        return float(np.mean([away > 1.2 * scale[near] for away, near in nearest]))
 
     def moved(self, points: np.ndarray, angle: float) -> np.ndarray:
         """Return points of space, (n, 3), after a turn."""
@@ -96,8 +96,8 @@ def _best_turn(columns: np.ndarray, start: Turn, most: float = np.inf) -> Turn:
 
     def off(turn: Turn, angles: np.ndarray, count: int) -> np.ndarray:
         some = points[even_rows(len(points), count)]
-        found = [tree.query(turn.moved(some, angle)) for angle in angles]
-        return np.array([np.mean((away / scale[near]) ** 2) for away, near in found]) / usual
+        nearest = (tree.query(turn.moved(some, angle)) for angle in angles)
+        return np.array([np.mean((away / scale[near]) ** 2) for away, near in nearest]) / usual
 
     def to_lessen(change: np.ndarray) -> float:
         return float(off(changed(change), ANGLES[::3], 400).mean())
