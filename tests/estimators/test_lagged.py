@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from manifactor import ManifoldFactorizer, load, save
-from manifactor.estimators.moving import given_moves
+from manifactor.estimators.moving import read_moves
 from manifactor.judging.evidence import NoProductStructureWarning
 from manifactor.models.moves.paths import Pairs
 from manifactor.scores import regression_r2, score
@@ -99,7 +99,7 @@ def test_long_steps_in_time_are_taken_as_pairs(path):
 def test_short_steps_or_too_few_of_them_are_taken_as_a_metric_and_a_lag_decides(path):
     def moves(X, lag=None):
         times = 0.5 * np.arange(len(X))
-        return given_moves(ManifoldFactorizer(), X, {"times": times, "trajectories": False}, lag)[1]
+        return read_moves(ManifoldFactorizer(), X, {"times": times, "trajectories": False}, lag)[1]
 
     _, X = path
     short = seen(latents(3000, np.random.default_rng(1)))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import pdist
 
-from manifactor.models.moves.unfolding import _axes, unfolded
+from manifactor.models.moves.unfolding import _axes, unfold
 from manifactor.operators.metric import LocalMetric
 from manifactor.operators.neighbors import neighbor_graph
 
@@ -27,7 +27,7 @@ def sheet():
     u = np.random.default_rng(0).random((700, 2))
     X, metric = seen(u), LocalMetric.of_roots(jacobian(u) / [1, 1.5])
     graph = neighbor_graph(X, 40, metric=metric)
-    return u * [1, 1.5], X, metric, unfolded(X, metric, graph, 2, []).flat
+    return u * [1, 1.5], X, metric, unfold(X, metric, graph, 2, []).flat
 
 
 def test_flat_places_have_the_lengths_and_axes_of_a_rectangle(sheet):
@@ -64,7 +64,7 @@ def tube():
 
 def test_a_circle_is_closed(tube):
     turns, z, X, metric, graph = tube
-    flat = unfolded(X, metric, graph, 2, [2 * np.pi * turns - np.pi]).flat
+    flat = unfold(X, metric, graph, 2, [2 * np.pi * turns - np.pi]).flat
     assert flat.n_lines == 1
     assert abs(np.corrcoef(flat.places[:, 0], z)[0, 1]) > 0.999
     assert np.ptp(flat.places[:, 0]) == pytest.approx(1, abs=0.03)
@@ -87,7 +87,7 @@ def test_circles_that_are_not_orthogonal_are_no_factors(oblique):
     metric = LocalMetric.of_roots(sides @ shear)
     graph = neighbor_graph(X, 40, metric=metric)
     angles = list(2 * np.pi * turns.T - np.pi)
-    assert (unfolded(X, metric, graph, 2, angles) is None) == (oblique > 0)
+    assert (unfold(X, metric, graph, 2, angles) is None) == (oblique > 0)
 
 
 def test_axes_of_a_box_are_found_however_it_is_turned(rng):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 
-from manifactor.samples.likelihood import GaussianLikelihood, denoised
+from manifactor.samples.likelihood import GaussianLikelihood, denoise
 
 N = 2000
 
@@ -22,7 +22,7 @@ def ring():
 
 
 def moved(samples, covariance):
-    return denoised(
+    return denoise(
         GaussianLikelihood.of_samples(samples, covariance), samples, rng=np.random.default_rng(0)
     )
 
@@ -53,7 +53,7 @@ def test_a_sample_that_tells_nothing_lies_in_the_middle(ring):
     clean, noisy, covariance = ring
     told = GaussianLikelihood.of_samples(noisy, covariance)
     told.precision[0], told.linear[0] = 0, 0
-    found = denoised(told, noisy, rng=np.random.default_rng(0))
+    found = denoise(told, noisy, rng=np.random.default_rng(0))
     np.testing.assert_allclose(found[0], clean.mean(axis=0), atol=0.15)
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from manifactor._support.errors import warn_caller
 from manifactor._support.parameters import require_number
-from manifactor.estimators.moving import given_path
+from manifactor.estimators.moving import read_path
 from manifactor.judging.evidence import SampleWarning
 from manifactor.models.moves.paths import Trajectory
 from manifactor.models.moves.subsystems import Subsystems, find_subsystems
@@ -38,7 +38,7 @@ def count_subsystems(
     Subsystems
         Their number, columns and time scales, in seconds if times are dates.
     """
-    path = given_path(X, times=times, trajectories=trajectories)
+    path = read_path(X, times=times, trajectories=trajectories)
     names = getattr(X[0] if trajectories is True else X, "columns", range(path.samples.shape[1]))
     subsystems = find_subsystems(path, _steps(path, lag), tuple(map(str, names)))
     longest = max((float(scales[0]) for scales in subsystems.time_scales), default=0.0)

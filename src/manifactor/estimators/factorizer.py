@@ -43,7 +43,7 @@ from manifactor.estimators.diffusion_map import (
     read_off,
     without_weights,
 )
-from manifactor.estimators.moving import drawn_with_moves, given_moves, pairs_as_well
+from manifactor.estimators.moving import draw_with_moves, pairs_as_well, read_moves
 from manifactor.factorization import (
     SUM_NAMES,
     FactoringSettings,
@@ -61,7 +61,7 @@ from manifactor.models.moves.paths import Pairs, Trajectory
 from manifactor.operators.engines.gpu import device_memory, from_tensor, like
 from manifactor.operators.neighbors import DisconnectedGraphWarning
 from manifactor.operators.operator import DiffusionSettings, Operator
-from manifactor.samples.likelihood import GaussianLikelihood, denoised
+from manifactor.samples.likelihood import GaussianLikelihood, denoise
 from manifactor.samples.preparation import MOST_COMPONENTS
 
 
@@ -380,7 +380,7 @@ class ManifoldFactorizer(SpectralEstimator):
         X, self.image_shape_ = as_rows(X, several=trajectories is True)
         given = {"metric": metric, "times": times, "trajectories": trajectories}
         given |= {"bursts": bursts, "pairs": pairs}
-        X, moves = given_moves(self, X, given, lag)
+        X, moves = read_moves(self, X, given, lag)
         how = {"noise": _as_array(noise), "stages": stages, "column_names": column_names}
         find = partial(_draw_and_find, X, factoring, frame, fit_samples, how)
         self._find_by_moves(find, moves, lag)
@@ -411,7 +411,7 @@ class ManifoldFactorizer(SpectralEstimator):
                     "`transformation`, too. Give its deviation in every column, or leave it out."
                 )
             likelihood = GaussianLikelihood.of_samples(X, noise)
-            X, noise = denoised(likelihood, X, rng=np.random.default_rng(0)), None
+            X, noise = denoise(likelihood, X, rng=np.random.default_rng(0)), None
         names = column_labels(self, column_names, X.shape[1])
         # Whoever asks for one factor does not expect a product, and needs no reasons. Columns of
         # samples in the order of time may well order the rows.
@@ -1017,7 +1017,7 @@ def _as_array(noise):
 def _draw_and_find(X, factoring, frame, fit_samples, how, estimator, moves) -> None:
     """Find the factors of some samples, and remember which they are."""
     given, noise = X, how["noise"]
-    X, rows, moves = drawn_with_moves(estimator, X, moves, fit_samples)
+    X, rows, moves = draw_with_moves(estimator, X, moves, fit_samples)
     per_sample = isinstance(noise, np.ndarray) and noise.ndim > 1
     if per_sample and X.shape[0] < given.shape[0] == len(noise):
         how = {**how, "noise": noise[rows]}

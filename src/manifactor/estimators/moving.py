@@ -47,7 +47,7 @@ REQUIRED = {
 }
 
 
-def given_moves(
+def read_moves(
     estimator: Any, X: Any, given: dict[str, Any], lag: Any = None
 ) -> tuple[Any, Moves | None]:
     """Return the samples, and their moves if any are given; several trajectories are joined."""
@@ -84,23 +84,23 @@ def given_moves(
             "first, as in numpy.asarray(X)."
         )
     if names[0] in ("times", "trajectories"):
-        path = given_path(X, times=given["times"], trajectories=given["trajectories"])
+        path = read_path(X, times=given["times"], trajectories=given["trajectories"])
         # Several arrays are joined, in the order in which they were given.
         X = path.samples[np.argsort(path.row)] if given["trajectories"] is True else X
-        return X, _short_or_long(_checked(path), lag)
+        return X, _short_or_long(_check(path), lag)
     if names[0] == "pairs":
         return X, _pairs_of(given["pairs"], _samples(X), 1.0 if lag is None else float(lag))
     return X, (_metric if names[0] == "metric" else _bursts)(given[names[0]], _samples(X))
 
 
-def given_path(X: Any, *, times: Any = None, trajectories: Any = False) -> Trajectory:
+def read_path(X: Any, *, times: Any = None, trajectories: Any = False) -> Trajectory:
     """Return samples in the order of time.
 
     `trajectories` is True if `X` is a list of them, or has a label for each row. Without times,
     rows of one trajectory are one step apart.
     """
     if trajectories is True:
-        samples, piece = _joined(X)
+        samples, piece = _join(X)
     else:
         samples = _samples(X)
         piece = _pieces(trajectories, len(samples))
@@ -108,10 +108,10 @@ def given_path(X: Any, *, times: Any = None, trajectories: Any = False) -> Traje
         order = np.argsort(piece, kind="stable")
         every = np.arange(len(samples), dtype=float)
         return Trajectory(samples[order], every, piece[order], order)
-    return _timed(times, samples, piece)
+    return _in_time_order(times, samples, piece)
 
 
-def drawn_with_moves(
+def draw_with_moves(
     estimator: Any, X: Any, moves: Moves | None, asked: int | str
 ) -> tuple[Any, np.ndarray | None, Moves | None]:
     """Return the samples to fit, their rows, None for all, and their moves.
@@ -141,7 +141,7 @@ def _samples(X: Any) -> np.ndarray:
     return samples
 
 
-def _joined(X: Any) -> tuple[np.ndarray, np.ndarray]:
+def _join(X: Any) -> tuple[np.ndarray, np.ndarray]:
     """Return the samples of all trajectories, and the number of the one that each belongs to."""
     if not isinstance(X, list | tuple) and np.ndim(X) != 3:
         raise ValueError(
@@ -177,7 +177,7 @@ def _pieces(labels: Any, n_samples: int) -> np.ndarray:
     return np.unique(labels, return_inverse=True)[1]
 
 
-def _timed(times: Any, samples: np.ndarray, piece: np.ndarray) -> Trajectory:
+def _in_time_order(times: Any, samples: np.ndarray, piece: np.ndarray) -> Trajectory:
     """Return trajectories in the order of time, broken at long steps."""
     times, second = np.asarray(times), 1.0
     if times.dtype.kind == "M":
@@ -206,7 +206,7 @@ def _timed(times: Any, samples: np.ndarray, piece: np.ndarray) -> Trajectory:
     return Trajectory(samples[order], times[order] / unit, piece, order, time=unit * second)
 
 
-def _checked(path: Trajectory) -> Trajectory:
+def _check(path: Trajectory) -> Trajectory:
     """Return a trajectory that is long enough and in order; warn of smooth motion."""
     samples = path.samples
     starts = path.starts(1) if len(samples) > 1 else np.empty(0, dtype=int)

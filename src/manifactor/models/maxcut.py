@@ -52,7 +52,7 @@ def max_cut(weights: np.ndarray, n_groups: int = 2, *, rng: np.random.Generator)
     searched = [_tabu_search(weights, rounded[i], n_groups) for i in best_first[:8]]
     winner = max(searched, key=lambda labels: cut_weight(weights, labels))
     objective = cut_weight(weights, winner)
-    return Cut(_renumbered(winner), objective, max(bound, objective))
+    return Cut(_renumber(winner), objective, max(bound, objective))
 
 
 def cut_weight(weights: np.ndarray, labels: np.ndarray) -> float:
@@ -69,7 +69,7 @@ def _roundings(vectors: np.ndarray, n_groups: int, rng: np.random.Generator) -> 
     n, rank = vectors.shape
     directions = rng.standard_normal((rank, N_ROUNDINGS * n_groups))
     along = (vectors @ directions).reshape(n, N_ROUNDINGS, n_groups)
-    return np.unique([_renumbered(labels) for labels in along.argmax(axis=2).T], axis=0)
+    return np.unique([_renumber(labels) for labels in along.argmax(axis=2).T], axis=0)
 
 
 def _relax(
@@ -180,7 +180,7 @@ def _tabu_search(weights: np.ndarray, labels: np.ndarray, n_groups: int) -> np.n
     return winner
 
 
-def _renumbered(labels: np.ndarray) -> np.ndarray:
+def _renumber(labels: np.ndarray) -> np.ndarray:
     """Number the groups by their first vertex."""
     _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
     return np.argsort(np.argsort(first))[inverse]

@@ -183,7 +183,7 @@ def _relative(scores: np.ndarray) -> np.ndarray:
     return np.where(scores > -60, np.exp(np.maximum(scores, -60)), 0)
 
 
-def denoised(
+def denoise(
     likelihood: GaussianLikelihood, samples: np.ndarray, *, rng: np.random.Generator
 ) -> np.ndarray:
     """Return samples, (n, p), without the noise that is known."""

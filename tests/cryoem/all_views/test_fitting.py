@@ -155,13 +155,13 @@ def test_motions_that_their_own_coordinates_do_not_show_are_passed_over(monkeypa
 
     def both_and_one(told, *_, **__):
         at = TURN / (2 * np.pi)
-        yield Shape.learned(known, Motions(("circle", "interval")), np.arange(1500), np.c_[at, at])
+        yield Shape.learn(known, Motions(("circle", "interval")), np.arange(1500), np.c_[at, at])
         passed_over.append(True)
-        yield Shape.learned(known, Motions(("circle",)), np.arange(1500), at)
+        yield Shape.learn(known, Motions(("circle",)), np.arange(1500), at)
 
     monkeypatch.setattr(fitting, "principal_volumes", lambda *_, **__: seen(CIRCLE[:, :2]))
     monkeypatch.setattr(fitting, "place_particles", placed_but_by({}))
-    monkeypatch.setattr(fitting, "shown_motions", both_and_one)
+    monkeypatch.setattr(fitting, "find_shapes", both_and_one)
     assert factor_all_views(None).headline == "one motion, a circle"
     assert passed_over
 

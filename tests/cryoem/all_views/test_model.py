@@ -42,7 +42,7 @@ def test_the_molecule_is_that_of_the_places(found):
     view = euler_matrices(np.array([[90.0, 90.0, 0.0]]))
     for shift, turn in ((0.1, 0.2), (0.9, 0.7)):
         state = found.motions.features(np.array([[shift, turn]])) @ found.volumes
-        seen = found.grid.slices(view) @ found.grid.sharpened(state)[0]
+        seen = found.grid.slices(view) @ found.grid.sharpen(state)[0]
         turned = turning(np.array([2 * np.pi * turn]))
         truth = transforms_of(shifting(turned, np.array([0.3 * (shift - 0.5)])), view).values[0]
         cosine = np.abs(np.vdot(seen, truth)) / np.linalg.norm(seen)

@@ -42,11 +42,11 @@ def test_own_terms_depend_on_one_motion_alone():
 
 def test_products_of_two_motions_follow_their_factors():
     two = Motions(("interval", "interval"))
-    assert (1, 1) in two.grown().terms
-    assert (2, 1) not in two.grown().terms
-    assert (2, 1) in two.grown().grown().terms
+    assert (1, 1) in two.grow().terms
+    assert (2, 1) not in two.grow().terms
+    assert (2, 1) in two.grow().grow().terms
     # (1, 2) needs (1, 1), which is not there.
-    assert (1, 2) not in two.with_terms([(0, 2)]).grown().terms
+    assert (1, 2) not in two.with_terms([(0, 2)]).grow().terms
 
 
 def noisy_likelihood(places, strength, rng):
@@ -200,7 +200,7 @@ def test_errors_of_poses_are_measured():
     vectors = np.radians(4.0) * np.random.default_rng(3).standard_normal((1200, 3))
     exact, off = (
         unexplained(learn(each, CIRCLE, CIRCLE, features))[1]
-        for each in (images, images.turned(vectors))
+        for each in (images, images.turn(vectors))
     )
     assert exact[0] < np.radians(1.0)
     np.testing.assert_allclose(np.degrees(off[0]), 4.0, rtol=0.35)

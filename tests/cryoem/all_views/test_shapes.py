@@ -5,7 +5,7 @@ import pytest
 
 from manifactor.cryoem.all_views.motions import Motions
 from manifactor.cryoem.all_views.placing import even_places
-from manifactor.cryoem.all_views.principal import by_chance, compared_spaces
+from manifactor.cryoem.all_views.principal import by_chance, compare_spaces
 from manifactor.cryoem.all_views.shapes import Judge, Shape, finest
 from manifactor.cryoem.all_views.transforms import VolumeGrid
 from manifactor.samples.likelihood import GaussianLikelihood
@@ -63,7 +63,7 @@ def test_what_spreads_about_a_circle_is_no_motion(ring):
     told = GaussianLikelihood.of_samples(seen, np.tile(0.1 * np.eye(3), (N, 1, 1)))
     judge = Judge(told, seen, ALL, rng)
     circle, error, bare = judge.share(Motions(("circle",)), ring[0][:, None])
-    shape = Shape.learned(told, Motions(("circle",)), ALL, ring[0][:, None])
+    shape = Shape.learn(told, Motions(("circle",)), ALL, ring[0][:, None])
     np.testing.assert_allclose(shape.spread[2, 2], 1, rtol=0.1)
     assert circle > 1 - 3 * error > bare
     places = np.column_stack([ring[0], even_places(seen[:, 2])])
@@ -73,7 +73,7 @@ def test_what_spreads_about_a_circle_is_no_motion(ring):
 
 def test_coordinates_along_the_motion_are_nearer_to_the_true_ones(ring):
     at, told, seen, states = ring
-    shape = Shape.learned(told, Motions(("circle",)), ALL, at[:, None])
+    shape = Shape.learn(told, Motions(("circle",)), ALL, at[:, None])
     found = shape.coordinates(told)
     assert np.square(found - states).mean() < 0.7 * np.square(seen - states).mean()
     np.testing.assert_allclose(np.linalg.norm(found, axis=1), np.sqrt(2), rtol=0.1)
@@ -83,13 +83,13 @@ def noisy_volumes(shared, seed):
     """Three volumes of noise that is stronger at low resolution, and three times what is shared."""
     grid, rng = VolumeGrid(9, 4.0), np.random.default_rng(seed)
     field = rng.standard_normal((4, *3 * (grid.side,))) + 3 * shared
-    return grid, grid.bounded(np.fft.fftshift(np.fft.fftn(field, axes=(1, 2, 3))).reshape(4, -1))
+    return grid, grid.bound(np.fft.fftshift(np.fft.fftn(field, axes=(1, 2, 3))).reshape(4, -1))
 
 
 def test_volumes_of_noise_agree_as_much_as_by_chance_and_shared_ones_more():
     (grid, first), (_, second) = noisy_volumes(0, 1), noisy_volumes(0, 2)
     chance = by_chance(first, second, grid)
-    assert compared_spaces(first, second)[0][0] < 2 * chance
+    assert compare_spaces(first, second)[0][0] < 2 * chance
     shared = np.random.default_rng(3).standard_normal((4, *3 * (grid.side,)))
     (_, first), (_, second) = noisy_volumes(shared, 1), noisy_volumes(shared, 2)
-    assert compared_spaces(first, second)[0].min() > 2 * by_chance(first, second, grid)
+    assert compare_spaces(first, second)[0].min() > 2 * by_chance(first, second, grid)

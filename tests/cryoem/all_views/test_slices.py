@@ -9,7 +9,7 @@ from scipy.constants import golden
 from scipy.spatial import KDTree
 from scipy.spatial.transform import Rotation
 
-from manifactor.cryoem.all_views.principal import compared_spaces, nuisances, without_nuisances
+from manifactor.cryoem.all_views.principal import compare_spaces, nuisances, without_nuisances
 from manifactor.cryoem.all_views.regression import FeatureMoments, map_likelihoods, volumes_from
 from manifactor.cryoem.all_views.transforms import PADDING, point_group
 
@@ -27,7 +27,7 @@ def cosine(one, other):
 def test_a_slice_is_the_transform_of_the_projection():
     rotations = random_rotations(20)
     exact = still(20, rotations).values
-    sharp = GRID.sharpened(volume_of(BODY)[None])[0]
+    sharp = GRID.sharpen(volume_of(BODY)[None])[0]
     slices = (GRID.slices(rotations) @ sharp).reshape(exact.shape)
     assert np.linalg.norm(slices - exact) < 0.04 * np.linalg.norm(exact)
 
@@ -35,7 +35,7 @@ def test_a_slice_is_the_transform_of_the_projection():
 def test_bounded_volumes_are_real_and_inside_the_ball():
     rng = np.random.default_rng(0)
     noise = rng.standard_normal((1, GRID.size)) + 1j * rng.standard_normal(GRID.size)
-    bounded = GRID.bounded(noise)
+    bounded = GRID.bound(noise)
     cube = bounded.reshape(3 * (GRID.side,))
     np.testing.assert_allclose(cube, cube[::-1, ::-1, ::-1].conj(), atol=1e-6)
     density = fft.fftshift(fft.ifftn(fft.ifftshift(cube)).real)
@@ -63,7 +63,7 @@ def both_terms(terms):
 def test_the_likelihood_is_highest_at_the_true_features():
     weights = np.random.default_rng(3).uniform(0.5, 1.5, size=(50, 2))
     rotations, volumes = random_rotations(50), np.stack([volume_of(BODY), volume_of(-BODY)])
-    slices = (GRID.slices(rotations) @ GRID.sharpened(volumes).T).reshape(50, -1, 2)
+    slices = (GRID.slices(rotations) @ GRID.sharpen(volumes).T).reshape(50, -1, 2)
     values = np.einsum("nmf,nf->nm", slices, weights).astype(np.complex64)
     images = replace(still(50, rotations), values=values)
     linear, quadratic = map_likelihoods(both_terms, images, volumes)
@@ -144,5 +144,5 @@ def test_volumes_of_the_same_space_agree_in_any_basis():
     first = np.hstack([half, half[:, ::-1].conj()])
     second = first.copy()
     second[1:] = rng.standard_normal((3, 3)) @ first[1:]
-    agreement, _ = compared_spaces(first, second)
+    agreement, _ = compare_spaces(first, second)
     np.testing.assert_allclose(agreement, 1, rtol=1e-6)

@@ -2,7 +2,14 @@ import numpy as np
 import pytest
 
 from manifactor import datasets
-from manifactor.models.sums.terms import Fitter, Reading, agreement, axes_error, find_sum, fitted
+from manifactor.models.sums.terms import (
+    Fitter,
+    Reading,
+    agreement,
+    axes_error,
+    find_sum,
+    fit_reading,
+)
 from manifactor.scores import score
 
 from ..places import ring, sphere
@@ -87,7 +94,7 @@ def test_a_surface_and_a_weak_circle_add_up(rng):
 
 def test_equal_gaussians_have_no_axes(rng):
     def axis(values):
-        return fitted(values, Reading("interval", values, 1.0))
+        return fit_reading(values, Reading("interval", values, 1.0))
 
     a, b = rng.normal(size=(2, 2000, 1))
     b = b * a.std() / b.std()
@@ -117,7 +124,7 @@ def test_a_curve_that_was_read_as_a_circle_is_opened_when_it_is_fitted(rng):
     samples = ring(arc) - ring(arc).mean(axis=0)
     # Angles that leave hardly a gap.
     reading = Reading("circle", ring(arc * 6.0 / 4.5), 1.0)
-    first = fitted(samples, reading)
+    first = fit_reading(samples, reading)
     assert first.sheet.topology == "circle"
     (polished,) = Fitter(1, 64, rng).polish(samples, [first])
     assert polished.sheet.topology == "interval"

@@ -25,7 +25,7 @@ from manifactor.cryoem.all_views.principal import (
     least_agreement,
     principal_volumes,
 )
-from manifactor.cryoem.all_views.shapes import shown_motions
+from manifactor.cryoem.all_views.shapes import find_shapes
 from manifactor.cryoem.all_views.transforms import (
     Transforms,
     VolumeGrid,
@@ -115,7 +115,7 @@ def factor_all_views(
     # A few thousand samples are factored as fast here as on a device.
     own = {"preparation": "none", "random_state": seed, "callback": stages.report, "device": "cpu"}
     factorizer = ManifoldFactorizer(**{**(parameters or {}), **own})
-    found = _factored(principal, rows, factorizer, np.random.default_rng(seed))
+    found = _factor(principal, rows, factorizer, np.random.default_rng(seed))
     samples = found.fit.diffusion_.samples
     for _ in range(4):
         factors = found.fit.factors_
@@ -162,7 +162,7 @@ def _too_weak(principal: PrincipalVolumes, n_images: int) -> str:
     return f"{said} If that is a motion, about {wanted:,.0f} images would do."
 
 
-def _factored(
+def _factor(
     principal: PrincipalVolumes,
     rows: np.ndarray,
     factorizer: ManifoldFactorizer,
@@ -204,7 +204,7 @@ def _with_shape(
 
     Shapes: coordinates (n, rank), rows (n_rows,), scale (rank,).
     """
-    for shape in shown_motions(seen, coordinates, rows, fit, scale, rng=rng):
+    for shape in find_shapes(seen, coordinates, rows, fit, scale, rng=rng):
         samples, wanted = shape.coordinates(seen[rows]) * scale, sorted(shape.motions.topologies)
         for asked in dict.fromkeys([fit.n_factors, len(wanted)]):
             with suppress(NothingFoundError):

@@ -159,7 +159,7 @@ class MotionModel:
     def _sharpened(self) -> np.ndarray:
         """Volumes to interpolate slices of; sharpening is linear in them."""
         # Once for all images: a slider is followed by an image of each place.
-        return self.grid.sharpened(self.volumes).astype(np.complex64)
+        return self.grid.sharpen(self.volumes).astype(np.complex64)
 
     @property
     def side(self) -> int:
@@ -247,7 +247,7 @@ def _expected_views(
     counted = view_map(transforms.rotations, np.zeros((len(transforms), n_factors)))
     angles = direction_angles(counted.directions)
     slices = grid.slices(euler_matrices(np.c_[angles, np.zeros(len(angles))]))
-    sharp = [grid.sharpened(volumes).astype(np.complex64) for volumes in (first, second)]
+    sharp = [grid.sharpen(volumes).astype(np.complex64) for volumes in (first, second)]
     shown = [(slices @ each.T).reshape(len(angles), -1, len(each)) for each in sharp]
     # The square of the CTF that a usual image has.
     power = (transforms.transfer**2).mean(axis=0)

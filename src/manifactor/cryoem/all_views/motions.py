@@ -50,7 +50,7 @@ class Motions(PickledFields):
         """The constant, the first function of each motion, and those added."""
         return len(self.topologies) * (0,), *self._steps, *self.added
 
-    def grown(self) -> "Motions":
+    def grow(self) -> "Motions":
         """Return the same motions with the terms that may follow, the lowest first."""
         beyond = {_plus(term, step) for term in self.terms for step in self._steps}
         # A part that looks the same after half a turn has even harmonics only.

@@ -96,7 +96,7 @@ def place_particles(
         learned = learn_known(images, motions, at, workers)
         images = transforms[drawn(sides)]
         for turn in range(MOST_ROUNDS):
-            before, learned = learned, _learned_again(images, learned, workers)
+            before, learned = learned, _learn_again(images, learned, workers)
             report((turn + 1) / (MOST_ROUNDS + 2))
             # Settled, if so little of the features of places has changed.
             if turn and _change(before, learned) < 0.01:
@@ -122,7 +122,7 @@ def place_particles(
                 f"{name} {side + 1}",
                 key,
                 workers=workers,
-                report=partial(_reported, report, start, 0.5 / (MOST_ROUNDS + 2)),
+                report=partial(_report_share, report, start, 0.5 / (MOST_ROUNDS + 2)),
             )
             images = replace(transforms[own], noise=noise)
             found[own], deviations[own] = map_likelihoods(
@@ -133,7 +133,7 @@ def place_particles(
     return PlacedParticles(motions, volumes, found, deviations * np.sqrt(1 + ratio), consistency)
 
 
-def _reported(report: Callable[[float], None], start: float, share: float, done: float) -> None:
+def _report_share(report: Callable[[float], None], start: float, share: float, done: float) -> None:
     """Report what is done of a share of a stage."""
     report(start + share * done)
 
@@ -174,7 +174,7 @@ def learn_known(
     """
     halves = None
     while True:
-        tried = motions.grown()
+        tried = motions.grow()
         features = FeatureMoments.known(tried.features(places))
         learned = learn(transforms, motions, tried, features, halves, workers)
         if learned.motions == motions:
@@ -183,10 +183,10 @@ def learn_known(
         places = np.clip(motions.at_lengths(places, learned.lengths), 0, 1)
 
 
-def _learned_again(transforms: Transforms, learned: Learned, workers: Workers) -> Learned:
+def _learn_again(transforms: Transforms, learned: Learned, workers: Workers) -> Learned:
     """Learn volumes from images that are placed by the volumes of the other half."""
     images = replace(transforms, noise=unexplained(learned)[0])
-    motions, tried, middle = learned.motions, learned.motions.grown(), len(images) // 2
+    motions, tried, middle = learned.motions, learned.motions.grow(), len(images) // 2
     sides = images[:middle], images[middle:]
     found = [
         map_likelihoods(
@@ -236,7 +236,7 @@ def learn(
     explained = None if halves is None else list(known)
     pairs = normal_equations(_half_sets(transforms, features), explained, workers)
     whole, rests = zip(*pairs, strict=True)
-    found = [half.solved(prior_variance=30.0) for half in whole]
+    found = [half.solve(prior_variance=30.0) for half in whole]
     # Least correlation of a term's volumes of two half sets. At a third, the volume of both
     # together has as much signal as noise; a little above it, terms that chance favours stay out.
     weight = np.sqrt(whole[0].coverage + whole[1].coverage)
@@ -260,7 +260,7 @@ def learn(
     # Those of the half sets take some 400 MB.
     del pairs, whole, rests, found
     for volumes, half in zip(known, equations, strict=True):
-        volumes += half.solved(prior_variance=prior, about=volumes)
+        volumes += half.solve(prior_variance=prior, about=volumes)
     mean = features.mean.mean(axis=0)
     lengths = tried.lengths(products + products.T, shares)
     mixing = tried.mixing(lengths)
@@ -314,7 +314,7 @@ def unexplained(learned: Learned) -> tuple[np.ndarray, np.ndarray]:
         images, mean, grid = images[some], features.mean[some], images.grid
         # How the mean volume changes tells how far poses are off.
         all_volumes = np.concatenate([volumes, nuisances(volumes[0], grid)[:6]])
-        sharp = grid.sharpened(all_volumes).T.astype(np.complex64)
+        sharp = grid.sharpen(all_volumes).T.astype(np.complex64)
         for rows in gen_batches(len(images), BLOCK):
             block = images[rows]
             shown = (grid.slices(block.rotations) @ sharp).reshape(*block.values.shape, -1)
@@ -411,7 +411,7 @@ def _cell_powers(sets: Sequence[tuple[Transforms, FeatureMoments]], motions: Mot
     """
     # One set after the other: the equations of each take some 100 MB.
     *halves, others = (normal_equations([each])[0][0] for each in sets)
-    first, second, far = (equations.solved() for equations in (*halves, others))
+    first, second, far = (equations.solve() for equations in (*halves, others))
     here, there = (halves[0] + halves[1]).coverage, others.coverage
     # Frequencies that both show.
     weight = quotient(here * there, here + there)

@@ -79,13 +79,13 @@ def principal_volumes(
     rng = np.random.default_rng(seed)
 
     def compute() -> PrincipalVolumes:
-        search = partial(_searched, transforms, rng, report, workers)
+        search = partial(_search, transforms, rng, report, workers)
         volumes, agreement, chance = stages.recall("volumes", key, search)
         report(0.8)
         mapped = partial(
             stages.pieces, name, key, workers=workers, report=lambda done: report(0.8 + 0.2 * done)
         )
-        mean, covariance, sums = map_likelihoods(_described, transforms, volumes, mapped=mapped)
+        mean, covariance, sums = map_likelihoods(_describe, transforms, volumes, mapped=mapped)
         # The best visible first.
         information, axes = np.linalg.eigh(sums.sum(axis=0) / len(mean))
         information, axes = information[::-1], axes[:, ::-1]
@@ -103,7 +103,7 @@ def principal_volumes(
         return stages.recall(name, key, compute)
 
 
-def _searched(
+def _search(
     transforms: Transforms,
     rng: np.random.Generator,
     report: Callable[[float], None],
@@ -118,7 +118,7 @@ def _searched(
     jobs = [(half, rng.standard_normal((len(half), MAX_RANK))) for half in halves]
     found = list(workers.map(_from_random, jobs))
     report(0.4)
-    agreement, chance, mixing = _compared(found, transforms)
+    agreement, chance, mixing = _compare_halves(found, transforms)
     # If the best volumes agree so little, more rounds find further ones: of 8,000 images at a
     # signal to noise of .02, the third and fourth rose from .17, .12 to .27, .23.
     if agreement[0] < 0.8:
@@ -126,8 +126,8 @@ def _searched(
         more = IMAGES_COMPARED // (2 * len(transforms.mates))
         halves = [transforms[np.sort(side[:more])].with_mates() for side in sides]
         again = [(volumes, half, N_ROUNDS) for volumes, half in zip(found, halves, strict=True)]
-        found = list(workers.map(_maximised, again))
-        agreement, chance, mixing = _compared(found, transforms)
+        found = list(workers.map(_maximise, again))
+        agreement, chance, mixing = _compare_halves(found, transforms)
     report(0.6)
     rank, first = int((agreement > least_agreement(chance)).sum()), found[0]
     volumes = np.concatenate([first[:1], mixing[:rank] @ first[1:]])
@@ -135,11 +135,11 @@ def _searched(
         learned = np.sort(drawn[: 20_000 // len(transforms.mates)])
         images = transforms[learned].with_mates()
         # The strongest volumes are found in three rounds.
-        volumes = _maximised(volumes, images, 3, workers)
+        volumes = _maximise(volumes, images, 3, workers)
     return volumes, agreement, chance
 
 
-def _compared(
+def _compare_halves(
     halves: Sequence[np.ndarray], transforms: Transforms
 ) -> tuple[np.ndarray, float, np.ndarray]:
     """Return how far volumes of half sets agree, how far by chance, and mixing of the first.
@@ -149,8 +149,8 @@ def _compared(
     # Errors of poses move the whole molecule, and contrasts differ; that is not a motion.
     grid = transforms.grid
     first, second = (without_nuisances(each, grid) for each in halves)
-    agreement, mixing = compared_spaces(first, second)
-    back, clear, chance = compared_spaces(second, first)[1], -1, 1.0
+    agreement, mixing = compare_spaces(first, second)
+    back, clear, chance = compare_spaces(second, first)[1], -1, 1.0
     while clear < (rank := int((agreement > least_agreement(chance)).sum())) < len(agreement):
         # What agrees would also agree a little if it were turned: only the rest shows chance.
         clear = rank
@@ -178,7 +178,7 @@ def by_chance(
             axes = np.abs(turn).argmax(axis=1)
             flips = tuple((1 + np.flatnonzero(turn.sum(axis=1) < 0)).tolist())
             turned = np.flip(cubes.transpose(0, *(1 + axes)), flips).reshape(second.shape)
-            highest.append(compared_spaces(first, turned)[0][0])
+            highest.append(compare_spaces(first, turned)[0][0])
     # All turns of a cube are symmetries of an octahedral molecule.
     return float(np.median(highest)) if highest else 0.25
 
@@ -187,10 +187,10 @@ def _from_random(transforms: Transforms, coordinates: np.ndarray) -> np.ndarray:
     """Return volumes after some rounds, starting from random coordinates."""
     start = FeatureMoments.known(np.column_stack([np.ones(len(transforms)), coordinates]))
     with one_blas_thread():
-        return _maximised(volumes_from(transforms, start), transforms, N_ROUNDS)
+        return _maximise(volumes_from(transforms, start), transforms, N_ROUNDS)
 
 
-def _maximised(
+def _maximise(
     volumes: np.ndarray, transforms: Transforms, rounds: int, workers: Workers = Here()
 ) -> np.ndarray:
     """Return volumes of higher likelihood, by expectation maximisation."""
@@ -216,7 +216,7 @@ def coordinates_of(terms: GaussianLikelihood) -> tuple[np.ndarray, np.ndarray]:
     return GaussianLikelihood(seen, inner).posterior(np.eye(inner.shape[1]))
 
 
-def compared_spaces(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def compare_spaces(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Compare the spaces that principal volumes of two half sets span.
 
     Shapes: first, second (rank + 1, size) -> agreement (rank,), mixing (rank, rank).
@@ -232,7 +232,7 @@ def compared_spaces(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, 
     return agreement, scale * np.linalg.solve(mine.T, turned).T
 
 
-def _described(terms: GaussianLikelihood) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _describe(terms: GaussianLikelihood) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return mean and covariance of coordinates, and their information in all."""
     mean, covariance = coordinates_of(terms)
     # The largest array of all: a deviation needs no more digits.

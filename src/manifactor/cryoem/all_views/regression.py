@@ -84,7 +84,7 @@ class Equations:
         half = (len(inside) + 1) // 2
         return inside[:half], inside[::-1][:half]
 
-    def solved(
+    def solve(
         self, *, prior_variance: np.ndarray | float = 1.0, about: np.ndarray | None = None
     ) -> np.ndarray:
         """Return the volumes, complex, (n_features, grid.size), inside the ball.
@@ -118,7 +118,7 @@ class Equations:
         volumes = np.zeros(shape[::-1], complex)
         volumes[first] = real + 1j * imaginary
         volumes[opposite] = real - 1j * imaginary
-        return self.grid.bounded(volumes.T)
+        return self.grid.bound(volumes.T)
 
 
 @dataclass(frozen=True)
@@ -146,7 +146,7 @@ def volumes_from(
 ) -> np.ndarray:
     """Return the volumes, (n_features, grid.size), that explain images best."""
     ((equations, _),) = normal_equations([(transforms, features)], workers=workers)
-    return equations.solved()
+    return equations.solve()
 
 
 def normal_equations(
@@ -174,14 +174,14 @@ def normal_equations(
     sums = workers.map(_piece_sums, jobs)
     found = []
     for parts in pieces:
-        products, *images = reduce(_added, islice(sums, len(parts)))
+        products, *images = reduce(_add, islice(sums, len(parts)))
         # Without volumes, nothing is explained.
         own, left = (Equations(grid, products, images[k]) for k in (0, -1))
         found.append((own, left))
     return found
 
 
-def _added(first: Arrays, second: Arrays) -> Arrays:
+def _add(first: Arrays, second: Arrays) -> Arrays:
     """Return the sums of arrays, in place of the first, which nobody else holds."""
     # Sums of many features take some 300 MB. Arrays of another process may be read-only.
     pairs = zip(first, second, strict=True)
@@ -198,7 +198,7 @@ def _piece_sums(
 
     size = THREAD_IMAGES if transforms.device == "cpu" else PIECE
     with one_blas_thread():
-        return reduce(_added, over_cores(summed, list(gen_batches(len(transforms), size))))
+        return reduce(_add, over_cores(summed, list(gen_batches(len(transforms), size))))
 
 
 def _share_sums(images: Transforms, features: FeatureMoments, columns: np.ndarray | None) -> Arrays:
@@ -209,7 +209,7 @@ def _share_sums(images: Transforms, features: FeatureMoments, columns: np.ndarra
     """
     first, second = np.triu_indices(features.mean.shape[1])
     there, weights = images.there, images.corners[0]
-    numbers, signed, width = images.grid.folded(*images.corners)
+    numbers, signed, width = images.grid.fold(*images.corners)
     values, transfer = map(there, images.weighted)
     mean, moments = (there(each.astype(np.float32)) for each in (features.mean, features.products))
     xp, n = namespace(mean), len(images)
@@ -264,10 +264,10 @@ class ImageLikelihood(GaussianLikelihood):
         block, columns = self.images, self.columns
         count, step = features.shape[1], np.radians(1.0)
         of = block.there(features.astype(np.float32)[..., None])
-        near = block.turned(errors[0] * moved[:, :3])
+        near = block.turn(errors[0] * moved[:, :3])
 
         def shown(vector: np.ndarray):
-            return near.turned(vector).shown(columns).reshape(len(block), -1, count)
+            return near.turn(vector).shown(columns).reshape(len(block), -1, count)
 
         here = shown(np.zeros(3))
         mean = here @ of
@@ -277,7 +277,7 @@ class ImageLikelihood(GaussianLikelihood):
         for axis in block.grid.plane.T:
             phases = 2 * np.pi * errors[1] * np.outer(axis, [-1, 1])
             changes.append((pairs * block.there(phases.astype(np.float32))).reshape(mean.shape))
-        linear, precision = _compared(block, namespace(mean).concatenate([here, *changes], axis=2))
+        linear, precision = _compare(block, namespace(mean).concatenate([here, *changes], axis=2))
         across, inner = precision[:, :count, count:], precision[:, count:, count:] + np.eye(5)
         # Shifts were not moved.
         rotated = moved * [1, 1, 1, 0, 0]
@@ -306,7 +306,7 @@ def map_likelihoods(
     columns = transforms.grid.columns(volumes)
     pieces = gen_batches(len(transforms), PIECE)
     jobs = [(work, transforms[rows], columns, *more) for rows in pieces]
-    return _joined(mapped(likelihood_piece, jobs))
+    return _join(mapped(likelihood_piece, jobs))
 
 
 def likelihood_piece(
@@ -317,20 +317,20 @@ def likelihood_piece(
     def done(rows: slice) -> Arrays:
         block = transforms[rows]
         shown = block.shown(columns).reshape(len(block), -1, columns.shape[1] // 2)
-        linear, precision = _compared(block, shown)
+        linear, precision = _compare(block, shown)
         return work(ImageLikelihood(linear, precision, block, columns), *more)
 
     columns = transforms.there(columns)
     with one_blas_thread():
-        return _joined(over_cores(done, list(gen_batches(len(transforms), BLOCK))))
+        return _join(over_cores(done, list(gen_batches(len(transforms), BLOCK))))
 
 
-def _joined(parts: Iterable[Arrays]) -> Arrays:
+def _join(parts: Iterable[Arrays]) -> Arrays:
     """Return arrays of several parts, each joined along the first axis."""
     return tuple(map(np.concatenate, zip(*parts, strict=True)))
 
 
-def _compared(block: Transforms, shown) -> Arrays:
+def _compare(block: Transforms, shown) -> Arrays:
     """Return linear part and precision of likelihoods, given what images show of features."""
     values, _ = block.weighted
     seen = np.stack([values.real, values.imag], axis=2).reshape(len(values), 1, -1)

@@ -38,7 +38,7 @@ class Shape:
     spread: np.ndarray
 
     @classmethod
-    def learned(
+    def learn(
         cls, seen: GaussianLikelihood, motions: Motions, rows: np.ndarray, places: np.ndarray
     ) -> "Shape":
         """Learn from particles, starting with the places of some, (n_rows, n_motions)."""
@@ -114,7 +114,7 @@ class Judge:
         number = np.full(len(self.seen), -1)
         number[first] = np.arange(len(first))
         own = number[self.rows] >= 0
-        shape = Shape.learned(self.seen[first], motions, number[self.rows[own]], places[own])
+        shape = Shape.learn(self.seen[first], motions, number[self.rows[own]], places[own])
         bare = replace(shape, spread=np.zeros_like(shape.spread))
         told, alone = (each.log_likelihood(self.seen[second]) for each in (shape, bare))
         most, apart = self.without_shape.mean(), told - self.without_shape
@@ -125,14 +125,14 @@ class Judge:
 def finest(topologies: tuple[str, ...], n_particles: int) -> Motions:
     """Return motions with as many functions as so many particles tell."""
     motions, most = Motions(topologies), n_particles / 25
-    while (more := motions.grown()) != motions and more.features(
+    while (more := motions.grow()) != motions and more.features(
         np.zeros((1, len(topologies)))
     ).shape[1] <= most:
         motions = more
     return motions
 
 
-def shown_motions(
+def find_shapes(
     seen: GaussianLikelihood,
     samples: np.ndarray,
     rows: np.ndarray,
@@ -162,7 +162,7 @@ def shown_motions(
         if most > 1 - 3 * error and max(error, spread) < 0.005:
             break
     for motions, places in reversed(right):
-        yield Shape.learned(seen[rows], motions, np.arange(len(rows)), places)
+        yield Shape.learn(seen[rows], motions, np.arange(len(rows)), places)
 
 
 def _proposals(

@@ -119,7 +119,7 @@ class VolumeGrid(PickledFields):
         columns = like(weights, self._position)[numbers]
         return sparse_rows(weights, columns, int(self.inside.sum()))
 
-    def folded(self, weights, numbers) -> tuple:
+    def fold(self, weights, numbers) -> tuple:
         """Return numbers of frequencies among the first half of those `inside`, and their number.
 
         Opposite frequencies of a volume are conjugates: one of the second half becomes the opposite
@@ -131,24 +131,24 @@ class VolumeGrid(PickledFields):
         signed = where(beyond, -weights, weights)
         return where(beyond, last - position, position), signed, last // 2 + 1
 
-    def bounded(self, volumes: np.ndarray) -> np.ndarray:
+    def bound(self, volumes: np.ndarray) -> np.ndarray:
         """Return the nearest transforms of volumes, (n, size), that are real and inside the ball.
 
         Volumes that were inserted by interpolation are dim towards the edge of the box; that is
         undone.
         """
-        return self._filtered(volumes, self._ball / self._envelope)
+        return self._filter(volumes, self._ball / self._envelope)
 
-    def sharpened(self, volumes: np.ndarray) -> np.ndarray:
+    def sharpen(self, volumes: np.ndarray) -> np.ndarray:
         """Return transforms whose interpolated slices are those of the volumes."""
-        return self._filtered(volumes, 1 / self._envelope)
+        return self._filter(volumes, 1 / self._envelope)
 
     def columns(self, volumes: np.ndarray) -> np.ndarray:
         """Return real and imaginary parts of volumes for `inner_slices`, as columns.
 
         Shapes: volumes (n, size) -> (number of frequencies inside, 2 * n).
         """
-        sharp = self.sharpened(volumes)[:, self.inside]
+        sharp = self.sharpen(volumes)[:, self.inside]
         return np.ascontiguousarray(np.concatenate([sharp.real, sharp.imag]).T)
 
     @cached_property
@@ -156,7 +156,7 @@ class VolumeGrid(PickledFields):
         """Number of each frequency among those inside, (size,)."""
         return np.cumsum(self.inside, dtype=np.int32) - np.int32(1)
 
-    def _filtered(self, volumes: np.ndarray, window: np.ndarray) -> np.ndarray:
+    def _filter(self, volumes: np.ndarray, window: np.ndarray) -> np.ndarray:
         """Return transforms of volumes times a window in real space, in single precision."""
         shape, axes = 3 * (self.side,), (1, 2, 3)
         how: dict = {"axes": axes, "workers": cores()}
@@ -293,7 +293,7 @@ class Transforms:
             return np.ones(self.values.shape, np.float32)
         return particle_ctf_at(self.optics, *(self.grid.plane.T / self.box))
 
-    def turned(self, vectors: np.ndarray) -> "Transforms":
+    def turn(self, vectors: np.ndarray) -> "Transforms":
         """Return the images with poses turned by rotation vectors, in radians, (3,) or (n, 3)."""
         return replace(self, rotations=Rotation.from_rotvec(vectors).as_matrix() @ self.rotations)
 

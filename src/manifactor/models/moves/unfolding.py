@@ -31,7 +31,7 @@ MOST_UNFOLDED = 20_000
 STEP_ERROR = 0.3
 
 
-def unfolded(
+def unfold(
     samples: np.ndarray,
     metric: LocalMetric,
     graph: NeighborGraph,
@@ -50,7 +50,7 @@ def unfolded(
         start = _by_distances(pairs, known, dimension)
         places, frames, ways, error = _rigid(pairs, start, known, n_turns)
         known = (error < STEP_ERROR**2) & ~pairs.crossing
-    rolled = _rolled(places, frames, ways)
+    rolled = _roll_up(places, frames, ways)
     if rolled is None:
         return None
     places, frames = (each[inverse] for each in rolled)
@@ -189,7 +189,7 @@ def _potential(
     return places, steps - (places[pairs.j] - places[pairs.i])
 
 
-def _rolled(
+def _roll_up(
     places: np.ndarray, frames: np.ndarray, ways: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray] | None:
     """Return places and frames with circles closed, in a plane for each, all lengths kept."""
@@ -255,7 +255,7 @@ def in_flat_places(
     samples, settings, metric = diffusion.samples, diffusion.settings, diffusion.metric
     count = max(round(diffusion.dimension), len(angles))
     if metric is not None and count > 1 and len(diffusion.graph.distinct) <= MOST_UNFOLDED:
-        metric = unfolded(samples, metric, diffusion.graph, count, angles)
+        metric = unfold(samples, metric, diffusion.graph, count, angles)
     if metric is None or metric.flat is None:
         raise NothingFoundError("samples must have flat places, and have none.")
     graph = search_neighbors(samples, metric, settings=settings)

@@ -231,7 +231,7 @@ def _lattice(geometry: Geometry, n_lowest: int) -> Symmetries | None:
     if np.linalg.det(gram) <= 0:
         return None
     functions = geometry.spectrum.functions[:, 1 : 1 + len(waves)]
-    return _reduced(gram, np.angle(functions @ waves[:, longest]))
+    return _reduce(gram, np.angle(functions @ waves[:, longest]))
 
 
 def _two_across(steps: np.ndarray, order: Sequence[int]) -> list[int] | None:
@@ -282,7 +282,7 @@ def _quadratic(steps: np.ndarray, energies: np.ndarray) -> np.ndarray:
     return np.array([[a, b], [b, c]])
 
 
-def _reduced(gram: np.ndarray, angles: np.ndarray) -> Symmetries:
+def _reduce(gram: np.ndarray, angles: np.ndarray) -> Symmetries:
     """Flat torus whose dual has this Gram matrix; its periods meet at 60 to 90 degrees."""
     # Gauss: the step of the longest wave first, and the other as short as multiples of it allow.
     while True:

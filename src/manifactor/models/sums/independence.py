@@ -117,7 +117,7 @@ def independent_parts(samples: np.ndarray) -> list[IndependentPart]:
     # than a fiftieth of one leaks into the other. It is smaller in 1 of 500 draws of equal
     # variances.
     alike = gaussian[:, None] & gaussian & (axes_errors(variance, len(samples)) > 0.14)
-    labels = _grouped(np.where(alike, np.inf, dependence(white @ rotation)))
+    labels = _group(np.where(alike, np.inf, dependence(white @ rotation)))
     none = np.zeros((samples.shape[1] - q, q))
     reading = np.vstack([rotation / deviation[:, None], none])
     writing = np.hstack([rotation.T * deviation, none.T])
@@ -279,7 +279,7 @@ def axes_errors(variances: np.ndarray, n_samples: int) -> np.ndarray:
     return np.minimum(error, np.pi / 4)
 
 
-def _grouped(depends: np.ndarray) -> np.ndarray:
+def _group(depends: np.ndarray) -> np.ndarray:
     """Labels of components; the mean dependence between two groups is below the limit."""
     if len(depends) == 1:
         return np.zeros(1, dtype=int)

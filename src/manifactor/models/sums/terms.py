@@ -68,10 +68,10 @@ def _of_all(shown: np.ndarray, some: np.ndarray, reading: Reading) -> Reading:
         # The directions of noise explain only the variance that lies in them.
         explained = 1 - float(((shown - at.means) ** 2).sum() / (shown**2).sum())
     # Places that are out of order somewhere explain nothing.
-    return opened(Reading(reading.topology, at.places, 0.0 if sheet.tangled() else explained))
+    return open_gap(Reading(reading.topology, at.places, 0.0 if sheet.tangled() else explained))
 
 
-def opened(reading: Reading) -> Reading:
+def open_gap(reading: Reading) -> Reading:
     """Return a reading; a circle that has a wide gap is read as an interval."""
     if reading.topology != "circle":
         return reading
@@ -133,7 +133,7 @@ def share_left(samples: np.ndarray, factors: Sequence[Fitted]) -> float:
     return float((rest_of(samples, factors) ** 2).sum() / (samples**2).sum())
 
 
-def fitted(samples: np.ndarray, reading: Reading) -> Fitted:
+def fit_reading(samples: np.ndarray, reading: Reading) -> Fitted:
     """Lay a sheet through samples at known places."""
     sheet = lay_sheet(reading.places, reading.topology, samples)
     return Fitted(sheet, sheet.project(samples), reading.explained)
@@ -143,14 +143,14 @@ def _fit_again(target: np.ndarray, factor: Fitted) -> Fitted:
     """The factor fitted to `target`, at its places on the old sheet."""
     places = factor.sheet.project(target).places
     # A sheet measures lengths, so that a gap may be wider on it than when read.
-    return fitted(target, opened(Reading(factor.sheet.topology, places, factor.shown)))
+    return fit_reading(target, open_gap(Reading(factor.sheet.topology, places, factor.shown)))
 
 
-def _untangled(target: np.ndarray, factor: Fitted) -> Fitted:
+def _untangle(target: np.ndarray, factor: Fitted) -> Fitted:
     """The factor, or a surface in place of a tangled curve."""
     if not factor.sheet.tangled():
         return factor
-    return fitted(target, read_surface(target - target.mean(axis=0)))
+    return fit_reading(target, read_surface(target - target.mean(axis=0)))
 
 
 def _in_turn(
@@ -230,7 +230,7 @@ class Fitter:
 
     def fit(self, samples: np.ndarray) -> Fitted:
         """Return the curve or surface that explains samples, (n, q)."""
-        return fitted(samples, self.read(samples))
+        return fit_reading(samples, self.read(samples))
 
     def polish(self, samples: np.ndarray, factors: Sequence[Fitted]) -> list[Fitted]:
         """Fit each factor to what the others leave, in turn; the best round counts."""
@@ -243,9 +243,9 @@ class Fitter:
                 return factors
         if not self.surfaces:
             return factors
-        return _fit_rounds(samples, _in_turn(samples, factors, _untangled))
+        return _fit_rounds(samples, _in_turn(samples, factors, _untangle))
 
-    def shown_anew(self, samples: np.ndarray, factors: Sequence[Fitted]) -> list[float]:
+    def shares_read(self, samples: np.ndarray, factors: Sequence[Fitted]) -> list[float]:
         """Return the shares that places explain if they are read from what the others leave.
 
         A factor is read again only where its first reading explained little.
@@ -284,7 +284,7 @@ def find_sum(
     directions = independence.main_directions(samples, rng=rng)
     shown = directions(samples)
     fitter = Fitter(max_factors, n_neighbors, rng)
-    factors = _divided(shown, _curves_or_surfaces(shown, fitter), replace(fitter, surfaces=True))
+    factors = _divide(shown, _curves_or_surfaces(shown, fitter), replace(fitter, surfaces=True))
     order = sorted(factors, key=lambda factor: -factor.variance)
     return Sum(
         directions=directions,
@@ -309,7 +309,7 @@ def _curves_or_surfaces(samples: np.ndarray, fitter: Fitter) -> list[Fitted]:
     tangled = any(curve.sheet.tangled() for curve in curves)
     if add_up and not tangled and min(factor.shown for factor in first) > enough:
         return curves
-    fill = add_up and min(fitter.shown_anew(samples, curves)) < enough
+    fill = add_up and min(fitter.shares_read(samples, curves)) < enough
     # More curves than parts may be a surface that was taken for several curves.
     if add_up and not tangled and not fill and len(curves) <= len(first):
         return curves
@@ -330,7 +330,7 @@ def _with_further(samples: np.ndarray, factors: list[Fitted], fitter: Fitter) ->
     The strongest independent part of what the factors leave is a further one, until noise is left,
     or something that no further factor explains.
     """
-    factors = _pruned(samples, fitter.polish(samples, factors), fitter)
+    factors = _prune(samples, fitter.polish(samples, factors), fitter)
     left = share_left(samples, factors)
     while len(factors) < fitter.max_factors:
         rest = rest_of(samples, factors)
@@ -352,7 +352,7 @@ def _with_further(samples: np.ndarray, factors: list[Fitted], fitter: Fitter) ->
     return factors
 
 
-def _divided(samples: np.ndarray, factors: list[Fitted], fitter: Fitter) -> list[Fitted]:
+def _divide(samples: np.ndarray, factors: list[Fitted], fitter: Fitter) -> list[Fitted]:
     """Factors with two independent parts in place of a surface, as long as one has such.
 
     They may not show at first, beside other terms in the same directions.
@@ -370,7 +370,7 @@ def _divided(samples: np.ndarray, factors: list[Fitted], fitter: Fitter) -> list
         trial = fitter.polish(samples, [*others, *map(fitter.fit, parts)])
         less = share_left(samples, trial) < share_left(samples, factors)
         if less and _add_up(samples, trial):
-            return _divided(samples, trial, fitter)
+            return _divide(samples, trial, fitter)
     return factors
 
 
@@ -389,7 +389,7 @@ def _first_factors(samples: np.ndarray, fitter: Fitter) -> list[Fitted]:
     return factors
 
 
-def _pruned(samples: np.ndarray, factors: list[Fitted], fitter: Fitter) -> list[Fitted]:
+def _prune(samples: np.ndarray, factors: list[Fitted], fitter: Fitter) -> list[Fitted]:
     """Factors without those that depend on a stronger one.
 
     Components of one factor may be taken for parts of their own by chance.
