@@ -81,24 +81,16 @@ def npz(**arrays):
     return file.getvalue()
 
 
-FOREIGN = {
-    **{"text": b"hello", "empty": b"", "pickle": pickle.dumps(Bomb()), "npz": npz(X=np.ones(3))},
-    "pickled member": npz(manifest=np.array([Bomb()], dtype=object)),
-    "foreign": npz(manifest=np.frombuffer(b'{"format": "other"}', dtype=np.uint8)),
-}
-
-
-@pytest.mark.parametrize("content", FOREIGN.values(), ids=FOREIGN)
-def test_foreign_files_are_refused_and_never_executed(tmp_path, content):
-    (tmp_path / "fit.npz").write_bytes(content)
-    with pytest.raises(ValueError, match="is not a"):
-        load(tmp_path / "fit.npz")
-
-
-def test_a_file_that_was_cut_short_is_refused(saved):
-    saved.write_bytes(saved.read_bytes()[: saved.stat().st_size // 2])
-    with pytest.raises(ValueError, match="is not a"):
-        load(saved)
+def test_foreign_files_are_refused_and_never_executed(saved):
+    for content in (
+        *(b"hello", b"", pickle.dumps(Bomb()), npz(X=np.ones(3))),
+        npz(manifest=np.array([Bomb()], dtype=object)),
+        npz(manifest=np.frombuffer(b'{"format": "other"}', dtype=np.uint8)),
+        saved.read_bytes()[: saved.stat().st_size // 2],
+    ):
+        saved.write_bytes(content)
+        with pytest.raises(ValueError, match="is not a"):
+            load(saved)
 
 
 def tampered(path, change, *, checksums=False):
@@ -165,14 +157,16 @@ def test_an_array_with_another_number_is_refused(saved):
 
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
-def test_a_tampered_archive_is_refused(saved, change):
+def test_a_tampered_archive_is_refused_in_one_line(saved, change):
     tampered(saved, change)
-    with pytest.raises(ValueError, match="is not a whole manifactor archive") as error:
+    what = (
+        ".*Factor.topology has another type" if change is CHANGES["a number for a topology"] else ""
+    )
+    with pytest.raises(
+        ValueError, match=f"{saved} is not a whole manifactor archive{what}.*$"
+    ) as error:
         load(saved)
-    assert str(saved) in str(error.value)
     assert "\n" not in str(error.value)
-    if change is CHANGES["a number for a topology"]:
-        assert "Factor.topology has another type" in str(error.value)
 
 
 def test_what_an_archive_of_another_release_has_more_or_less_does_not_matter(fit, saved):
@@ -227,25 +221,23 @@ def test_what_a_killed_save_has_left_is_removed_by_the_next(fit, saved):
 def test_a_run_folder_holds_fit_record_and_coordinates(fit, run):
     record, back = read_run(run)
     assert record["verdict"] == back.verdict_ == fit.verdict_
+    assert record["probability"] == back.evidence_.probability == fit.evidence_.probability
+    assert tuple(record["probabilities"]) == back.evidence_.probabilities
     assert record["versions"].keys() >= {"manifactor", "numpy", "scipy", "sklearn"}
     table = np.genfromtxt(run / "coordinates.csv", delimiter=",", names=True)
     assert table.dtype.names[:4] == ("sample", "factor1", "factor1_confidence", "factor2")
     np.testing.assert_allclose(table["factor1"], np.degrees(fit.factors_[0].coordinate), rtol=1e-6)
 
 
-@pytest.mark.parametrize(
-    ("given", "stored"), [((0.9, (0.95, 0.8)), [0.9, [0.95, 0.8]]), ((np.nan, ()), [None, []])]
-)
-def test_probabilities_come_back_from_archive_and_record(fit, tmp_path, given, stored):
-    evidence = replace(fit.evidence_, probability=given[0], probabilities=given[1])
-    likely = copy(fit)
-    likely.factorization_ = replace(fit.factorization_, evidence=evidence)
-    write_run(likely, tmp_path / "run", record={"command": "fit", "input": "X"})
+def test_a_probability_that_is_not_known_comes_back_from_archive_and_record(fit, tmp_path):
+    evidence = replace(fit.evidence_, probability=np.nan, probabilities=())
+    unknown = copy(fit)
+    unknown.factorization_ = replace(fit.factorization_, evidence=evidence)
+    write_run(unknown, tmp_path / "run", record={"command": "fit", "input": "X"})
     record, back = read_run(tmp_path / "run")
-    assert [record["probability"], record["probabilities"]] == stored
+    assert [record["probability"], record["probabilities"]] == [None, []]
     assert str(back.evidence_) == str(evidence)
-    assert back.evidence_.probabilities == given[1]
-    np.testing.assert_equal(back.evidence_.probability, given[0])
+    assert np.isnan(back.evidence_.probability)
 
 
 def test_a_run_is_replaced_when_told_and_nothing_else_ever(fit, run):
@@ -269,14 +261,11 @@ def test_the_record_of_a_run_of_the_version_before_is_read(run):
         read_record(run)
 
 
-@pytest.mark.parametrize(
-    ("name", "message"), [("run.json", "is damaged"), ("factorization.npz", "is not a")]
-)
-def test_a_damaged_run_gives_one_clear_line(run, name, message):
-    (run / name).write_text("{")
-    with pytest.raises(ValueError, match=message) as error:
-        read_run(run)
-    assert "\n" not in str(error.value)
+def test_a_damaged_run_gives_one_clear_line(run):
+    for name, message in (("factorization.npz", "is not a"), ("run.json", "is damaged")):
+        (run / name).write_text("{")
+        with pytest.raises(ValueError, match=f"{message}.*$"):
+            read_run(run)
 
 
 COLUMNS = {"total": 3, "numbers": [0, 2], "names": None, "mean": None, "scale": None}
@@ -301,26 +290,23 @@ def test_counts_and_objects_of_a_record_are_not_believed(run, changes, message):
     (run / "run.json").write_text(json.dumps({**record, **changes}))
     with pytest.raises(ValueError, match=f"run.json is damaged: {message}"):
         read_record(run)
-
-
-def test_a_record_of_many_columns_takes_neither_time_nor_memory(run):
-    record = json.loads((run / "run.json").read_text())
-    record["columns"] = {**COLUMNS, "total": 10**15, "numbers": None}
-    (run / "run.json").write_text(json.dumps(record))
-    assert read_record(run)["columns"]["total"] == 10**15
+    # One of many columns takes neither time nor memory.
+    columns = {**COLUMNS, "total": 10**15, "numbers": None}
+    (run / "run.json").write_text(json.dumps({**record, "columns": columns}))
+    assert read_record(run)["columns"] == columns
 
 
 # Records, arrays and plain values in one file.
 
 
 def test_records_arrays_and_plain_values_come_back(tmp_path):
-    value = (Choice(3, "so"), {"a": np.arange(4), "b": None}, [1.5, True, "text"])
+    value = (Choice(3, "so"), {"a": np.arange(4), "b": None}, [1.5, np.True_, np.int64(3), "text"])
     write_tree(tmp_path / "tree.npz", value)
     choice, arrays, plain = read_tree(tmp_path / "tree.npz")
     assert choice == Choice(3, "so")
     np.testing.assert_array_equal(arrays["a"], np.arange(4))
     assert arrays["b"] is None
-    assert plain == (1.5, True, "text")
+    assert plain == (1.5, True, 3, "text")
 
 
 @pytest.mark.slow
@@ -343,5 +329,3 @@ def test_a_value_that_would_not_come_back_is_refused(tmp_path):
     with pytest.raises(TypeError, match="`value/0` cannot be archived; got set"):
         write_tree(tmp_path / "tree.npz", ({1, 2},))
     assert not list(tmp_path.iterdir())
-    write_tree(tmp_path / "tree.npz", (np.True_, np.int64(3)))
-    assert read_tree(tmp_path / "tree.npz") == (True, 3)
