@@ -15,23 +15,17 @@ Positive = Annotated[int, lambda count: 0 < count <= MOST]
 Angles = Annotated[list[float], lambda angles: len(angles) == 2] | None
 
 
-class FactorEntry(TypedDict):
-    """A factor."""
-
+class _Factor(TypedDict):
     topology: str
 
 
-class TestEntry(TypedDict):
-    """A test of the verdict."""
-
+class _Test(TypedDict):
     name: str
     passed: bool
     meaning: str
 
 
-class ConfounderEntry(TypedDict, total=False):
-    """A column of the particles that a factor goes with."""
-
+class _Confounder(TypedDict, total=False):
     name: Required[str]
     factor: Required[int]
     r2: Required[float]
@@ -40,23 +34,17 @@ class ConfounderEntry(TypedDict, total=False):
     imbalance: float | None
 
 
-class ChoiceEntry(TypedDict):
-    """What was chosen automatically."""
-
+class _Choice(TypedDict):
     why: str
 
 
-class ComponentsEntry(TypedDict, total=False):
-    """How images or volumes became samples."""
-
+class _Components(TypedDict, total=False):
     text: Required[str]
     signal_to_noise: list[float]
     weights: list[float]
 
 
-class ColumnsEntry(TypedDict, total=False):
-    """The columns of a table that were used, and their scale."""
-
+class _Columns(TypedDict, total=False):
     total: Required[Positive]
     numbers: Required[list[Count] | None]
     names: Required[list[str] | None]
@@ -65,7 +53,7 @@ class ColumnsEntry(TypedDict, total=False):
     image: list[Positive] | None
 
 
-def are_in_line(columns: ColumnsEntry) -> bool:
+def _are_in_line(columns: _Columns) -> bool:
     """Return whether all that is recorded of columns is of the same ones."""
     numbers = columns["numbers"]
     used = columns["total"] if numbers is None else len(numbers)
@@ -74,18 +62,14 @@ def are_in_line(columns: ColumnsEntry) -> bool:
     return within and all(entries is None or len(entries) == used for entries in given)
 
 
-class ParticleChoiceEntry(TypedDict, total=False):
-    """Which particles were used."""
-
+class _ParticleChoice(TypedDict, total=False):
     datadir: str | None
     pixel_size: Annotated[float, lambda size: size > 0] | None
     classes: list[int]
     optics_groups: list[int]
 
 
-class MotionEntry(TypedDict, total=False):
-    """A motion of a run of all views."""
-
+class _Motion(TypedDict, total=False):
     topology: Required[str]
     shown: Required[float]
     blind: Required[float]
@@ -94,10 +78,8 @@ class MotionEntry(TypedDict, total=False):
     axis: Angles
 
 
-class AllViewsEntry(TypedDict, total=False):
-    """What a run of all views adds."""
-
-    motions: list[MotionEntry]
+class _AllViews(TypedDict, total=False):
+    motions: list[_Motion]
     headline: str
     found: str
     advice: str
@@ -108,7 +90,7 @@ class RunRecord(TypedDict, total=False):
 
     n_samples: Required[Count]
     verdict: Required[str]
-    factors: Required[list[FactorEntry]]
+    factors: Required[list[_Factor]]
     versions: Required[dict[str, Any]]
     input: str
     further: list[str]
@@ -125,13 +107,13 @@ class RunRecord(TypedDict, total=False):
     neighbors: dict[str, Any]
     seconds: dict[str, Any]
     leakage: list[Any]
-    tests: list[TestEntry]
-    confounders: list[ConfounderEntry]
-    choices: dict[str, ChoiceEntry]
-    components: ComponentsEntry | None
-    columns: Annotated[ColumnsEntry, are_in_line] | None
-    particle_choice: ParticleChoiceEntry | None
-    all_views: AllViewsEntry
+    tests: list[_Test]
+    confounders: list[_Confounder]
+    choices: dict[str, _Choice]
+    components: _Components | None
+    columns: Annotated[_Columns, _are_in_line] | None
+    particle_choice: _ParticleChoice | None
+    all_views: _AllViews
     view: Angles
 
 
