@@ -19,7 +19,7 @@ POSES = ("view", "in-plane angle", "shift")
 
 
 # Neighbours whose mean predicts a sample.
-N_NEIGHBORS = 30
+CONFOUNDER_NEIGHBORS = 30
 MAX_SAMPLES = 4000
 # With 99 permutations the smallest p-value is .01, that is 1 / (1 + 99).
 N_PERMUTATIONS, SIGNIFICANCE = 99, 0.02
@@ -45,7 +45,7 @@ def confounder_records(
     """
     drawn = rng.permutation(len(particles))[:MAX_SAMPLES]
     chosen = np.sort(drawn)
-    if len(chosen) <= N_NEIGHBORS:
+    if len(chosen) <= CONFOUNDER_NEIGHBORS:
         # A sample has too few others to be predicted by.
         return []
     factors = [expected_features(place[chosen]) for place in places]
@@ -162,7 +162,7 @@ def _explained_share(known: np.ndarray) -> Callable[[np.ndarray], float]:
     if known.ndim == 1:
         n_others, predict = _mean_of_group(known)
     else:
-        n_others, predict = np.array([N_NEIGHBORS]), _mean_of_neighbours(known)
+        n_others, predict = np.array([CONFOUNDER_NEIGHBORS]), _mean_of_neighbours(known)
     # The mean of k others has itself a k-th of the noise, which is taken off.
     noise = 1 + (1 / n_others).mean()
 
@@ -189,4 +189,4 @@ def _mean_of_neighbours(known: np.ndarray) -> Callable[[np.ndarray], np.ndarray]
     # neighbours, a sample might not be found among its own neighbours.
     noise = np.random.default_rng(0).normal(size=known.shape)
     apart = known + 1e-9 * np.ptp(known) * noise
-    return neighbour_means(apart, N_NEIGHBORS)
+    return neighbour_means(apart, CONFOUNDER_NEIGHBORS)

@@ -29,7 +29,7 @@ from manifactor.views.figures import scale_bar
 
 # A mean follows a slider only if it is read in a tenth of a second: so many images. A user may ask
 # for more.
-MOST_IMAGES = 128
+MEAN_IMAGES = 128
 
 
 def open_preview(run: Run, what: Shown) -> Preview | None:
@@ -64,9 +64,9 @@ def _pictures(run: Run) -> "Images":
     extra("PIL.Image")
     in_colour = source.shape[2:] == (3,)
     make = Images if len(source.shape) == 2 or in_colour else Volumes
-    # At most 64 MiB in single precision, for the same reason as MOST_IMAGES.
+    # At most 64 MiB in single precision, for the same reason as MEAN_IMAGES.
     readable = 2**26 // (4 * int(np.prod(source.shape)))
-    count = max(1, min(readable, MOST_IMAGES, len(source) // SAMPLES_PER_MEAN))
+    count = max(1, min(readable, MEAN_IMAGES, len(source) // SAMPLES_PER_MEAN))
     return make(images, count=count, width=_width(source))
 
 
@@ -301,7 +301,7 @@ def _open_molecule(run: Run, what: Shown) -> MoleculePreview:
         source,
         {name: width for name, (_, width) in found.items()},
         sources={name: text for name, (text, _) in found.items()},
-        count=min(max(int(0.1 * seen), 20), MOST_IMAGES),
+        count=min(max(int(0.1 * seen), 20), MEAN_IMAGES),
         why=why,
     )
 

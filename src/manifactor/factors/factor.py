@@ -16,7 +16,7 @@ from manifactor.statistics import random_rows
 
 # Lowest functions of each factor whose gradients tell the confidence, and which tell impure
 # functions: cosine and sine on a circle.
-LOWEST_FUNCTIONS = 2
+FIRST_FUNCTIONS = 2
 # As `LEAST_SPREAD` of a chart, for functions that are divided by their size, which may vanish.
 FIBRE_SPREAD = 0.03
 
@@ -180,7 +180,7 @@ def _make_factor(
 ) -> tuple[Factor, Reading]:
     """Factor of one block, freed from the others, with confidence 1."""
     block = blocks[f]
-    lowest = _others(blocks, but=f, most=LOWEST_FUNCTIONS)
+    lowest = _others(blocks, but=f, most=FIRST_FUNCTIONS)
     columns = (
         tuple(range(charted))
         if charted
@@ -236,7 +236,7 @@ def _confidence(spectrum: Spectrum, blocks: Sequence[np.ndarray]) -> np.ndarray:
     At every sample, (n_factors, n_samples). Where a gradient vanishes, at an interval's end, it
     counts as half its mean.
     """
-    lowest = [block[:, :LOWEST_FUNCTIONS] for block in blocks]
+    lowest = [block[:, :FIRST_FUNCTIONS] for block in blocks]
     label = np.repeat(np.arange(len(blocks)), [low.shape[1] for low in lowest])
     champ, pair = champ_of_pairs(spectrum, np.hstack(lowest))
     own = [np.diag(pair)[label == f] for f in range(len(blocks))]

@@ -314,7 +314,7 @@ PART_NAME = "part-{:05d}.parquet"
 # MB in double precision.
 MOST_ROWS, MOST_NUMBERS = 2**18, 2**24
 # Samples that are drawn where not all can be shown.
-MOST_DRAWN = 200_000
+MOST_PLACES = 200_000
 
 
 def most_rows(n_columns: int) -> int:
@@ -394,7 +394,7 @@ def drawn_places(run: Path, record: dict) -> PlacedRows:
     # From at most 50 parts, spread evenly.
     few = np.linspace(0, len(files) - 1, min(len(files), 50))
     # Of all parts the same share: the last one is smaller.
-    share = MOST_DRAWN / max(1.0, record["n_samples"] * (len(few) / len(files)))
+    share = MOST_PLACES / max(1.0, record["n_samples"] * (len(few) / len(files)))
     rng = np.random.default_rng(0)
     parts = []
     for k in few.round().astype(int):

@@ -8,7 +8,7 @@ import numpy as np
 from manifactor.runs.places import Place
 
 # Samples of the smallest bin that a joint cell of the other factors should hold.
-SAMPLES_PER_CELL = 8
+FEWEST_IN_CELL = 8
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ def match(labels: np.ndarray, others: Sequence[Place], *, n_bins: int) -> Matchi
     counts = np.bincount(labels[labels >= 0], minlength=n_bins)
     # One cell holds nothing still, so a bin needs two. With nothing to hold still, a mean of one
     # sample is a mean.
-    least = 2 * SAMPLES_PER_CELL if others else 1
+    least = 2 * FEWEST_IN_CELL if others else 1
     used = counts >= least
     if not used.any():
         raise ValueError(
@@ -79,7 +79,7 @@ def joint_cells(places: Sequence[Place], *, smallest: int, n_samples: int) -> np
     joint = np.zeros(n_samples, dtype=int)
     for place in places:
         # The root of a whole power may come out just below the whole number.
-        affordable = (smallest / SAMPLES_PER_CELL) ** (1 / len(places)) + 1e-9
+        affordable = (smallest / FEWEST_IN_CELL) ** (1 / len(places)) + 1e-9
         # More cells than these of one factor gain nothing that counts; a surface needs more of them
         # than a line.
         n_cells = int(np.clip(affordable, 2, 48 if place.topology == "other" else 12))

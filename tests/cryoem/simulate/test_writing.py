@@ -35,7 +35,7 @@ def test_what_is_written_reads_back(tmp_path):
 
 
 def test_true_and_wrong_poses_of_all_views_read_back(tmp_path, monkeypatch):
-    monkeypatch.setattr("manifactor.cryoem.simulate.all_views.BATCH_SIZE", 3)
+    monkeypatch.setattr("manifactor.cryoem.simulate.all_views.IMAGES_AT_ONCE", 3)
     how = {"defocus": (1e4, 2e4), "signal_to_noise": None, "random_state": 0}
     simulation = simulate_views(4, **how, pose_error=5.0)
     folder = tmp_path / "data"

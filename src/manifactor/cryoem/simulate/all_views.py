@@ -27,9 +27,9 @@ from manifactor.cryoem.simulate.molecule import Molecule, Motion, channel, simul
 # Pixels along x and y by which an image lies off its centre at most.
 MAX_SHIFT = 2.0
 # Images made at a time, which bounds the memory: 18 MB for 48 pixels.
-BATCH_SIZE = 2000
+IMAGES_AT_ONCE = 2000
 # States that calibrate the noise: 500 give it to about 2 %.
-N_CALIBRATION = 500
+CALIBRATION_IMAGES = 500
 
 
 @dataclass(frozen=True)
@@ -232,7 +232,7 @@ class ViewSimulation(one_view.Simulated):
         """Yield consecutive rows and their images, a batch at a time."""
         # One stream of noise in the order of the images: they do not depend on the size of a batch.
         rng = np.random.default_rng(self.noise_seed)
-        for batch in gen_batches(len(self), BATCH_SIZE):
+        for batch in gen_batches(len(self), IMAGES_AT_ONCE):
             images = self.clean(batch)
             if self.noise > 0:
                 white = rng.standard_normal(images.shape, dtype=np.float32)
@@ -375,7 +375,7 @@ def _calibration(simulation: ViewSimulation, stretch: float) -> np.ndarray:
     They have the same states for every seed and every choice of motions: one ratio is one level of
     noise, also for a rigid molecule, which has no signal of its own.
     """
-    n = N_CALIBRATION
+    n = CALIBRATION_IMAGES
     motion = Motion("x", 0.0, simulation.symmetry, stretch)
     angle, stretches = motion.draw(n, np.random.default_rng(0))
     upright = replace(

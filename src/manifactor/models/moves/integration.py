@@ -27,7 +27,7 @@ UNTRUSTED = 0.15
 # What such samples count at least.
 LEAST_TRUST = 0.02
 # Ridge of the local regression: directions across the manifold get no gradient.
-RIDGE = 0.05
+SLOPE_RIDGE = 0.05
 
 
 class Step(NamedTuple):
@@ -164,7 +164,7 @@ def _slopes(
     gram = (pick @ (weighted[:, :, None] * inside[:, None]).reshape(-1, q * q)).reshape(-1, q, q)
     right = pick @ (weighted * (rough[column] - rough[rows][row])[:, None])
     extent = np.einsum("naa->n", gram)
-    ridge = RIDGE * np.maximum(extent, 1e-9 * extent.max())
+    ridge = SLOPE_RIDGE * np.maximum(extent, 1e-9 * extent.max())
     found = np.linalg.solve(gram + ridge[:, None, None] * np.eye(q), right[:, :, None])
     return (own.axes @ found)[:, :, 0]
 

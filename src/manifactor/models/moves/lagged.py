@@ -28,7 +28,7 @@ from manifactor.statistics import inverse_root
 MOST_IN_BASIS = 200
 PAIRS_PER_FUNCTION = 25
 # Functions of the operator that are kept at most.
-MOST_FUNCTIONS = 40
+MOST_SLOW = 40
 # Samples of a trajectory follow each other, so that halves are made of blocks of pairs.
 BLOCKS = 40
 
@@ -74,7 +74,7 @@ def in_pairs(diffusion: Operator) -> Operator:
     ]
     count = len(whole.spectrum.eigenvalues)
     least = _chance(len(coefficients), len(pairs.before))
-    functions = Choice(count, f"those with mu above chance, {least:.2f}, {MOST_FUNCTIONS} at most")
+    functions = Choice(count, f"those with mu above chance, {least:.2f}, {MOST_SLOW} at most")
     density = Choice(diffusion.settings.density_correction, "samples are as dense as the process")
     return replace(
         diffusion,
@@ -118,7 +118,7 @@ def _part(
     change = (then - now).T @ (then - now) / (2 * len(now))
     root = inverse_root(size, 1e-6)
     lost, modes = np.linalg.eigh(root.T @ change @ root)
-    kept = np.flatnonzero(1 - lost > _chance(len(size), len(now)))[:MOST_FUNCTIONS]
+    kept = np.flatnonzero(1 - lost > _chance(len(size), len(now)))[:MOST_SLOW]
     mu, coefficients = np.minimum(1 - lost[kept], 1.0), (root @ modes)[:, kept]
     # Those of unrelated pairs have up to sqrt(2) times that.
     if len(mu) < 3 or mu[1] < 1.6 * _chance(len(size), len(now)):

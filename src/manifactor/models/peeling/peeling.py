@@ -32,7 +32,7 @@ MIN_PRODUCT_SHARE = 0.7
 # Most that is added to a share for its noise, so that poor halves cannot excuse any product.
 MAX_SHARE_NOISE = 0.15
 # A half with fewer functions cannot show two factors.
-FEWEST_FUNCTIONS = 4
+FEWEST_DIVIDED = 4
 # How the dimensions of factors differ from those of the data
 MORE = "more dimensions than the data, so they overlap"
 FEWER = "fewer dimensions than the data, so a small one may be missing"
@@ -85,7 +85,7 @@ def _halves(diffusion: Operator, n_functions: int, rng: np.random.Generator) -> 
         rows.sort()
         walk = affinity.restricted(rows)
         count = min(n_functions, len(rows) // 2)
-        if count < FEWEST_FUNCTIONS:
+        if count < FEWEST_DIVIDED:
             continue
         # Its lowest functions would tell its pieces apart, and nothing else.
         if connected_components(walk.kernel, directed=False)[0] > 1:
@@ -94,7 +94,7 @@ def _halves(diffusion: Operator, n_functions: int, rng: np.random.Generator) -> 
         # low accuracy that halves need.
         solver = "chebyshev" if len(rows) > 6 * count else "auto"
         spectrum = laplacian_spectrum(walk, count, solver=solver, accuracy=ROUGH_ACCURACY, rng=rng)
-        if len(spectrum.eigenvalues) < FEWEST_FUNCTIONS:
+        if len(spectrum.eigenvalues) < FEWEST_DIVIDED:
             continue
         yield Part(rows, walk, spectrum)
 

@@ -39,7 +39,7 @@ from manifactor.statistics import Measurement, fourth_moment, is_gaussian
 
 # Samples at which fields are compared: sums over fewer add their own error to mu, .006 at 1,000 of
 # 3,000 samples where all of them have .001.
-N_ROWS = 10_000
+HALF_ROWS = 10_000
 # Functions of a half, more than fields are compared by.
 FUNCTIONS_OF_HALF = 36
 # Fewer functions show no second direction.
@@ -250,14 +250,14 @@ def _geometries(diffusion: Operator, rng: np.random.Generator) -> list[Geometry]
         n_jobs=diffusion.settings.n_jobs,
     )
     orders = [rng.permutation(len(points)) for _ in range(2)]
-    halves = [np.sort(half[:N_ROWS]) for order in orders for half in np.array_split(order, 2)]
+    halves = [np.sort(half[:HALF_ROWS]) for order in orders for half in np.array_split(order, 2)]
     # Halves of few samples may resolve fewer.
     chosen = {"functions": Choice(count, "enough for the lowest of half the samples")}
     parts = [diffuse(points[half], settings, choices=chosen, rng=rng) for half in halves]
 
     def measured(part: Operator, rng: np.random.Generator) -> Geometry:
         samples = np.asarray(part.distinct_points)
-        return measure_geometry(part.distinct, part.affinity, samples, n_rows=N_ROWS, rng=rng)
+        return measure_geometry(part.distinct, part.affinity, samples, n_rows=HALF_ROWS, rng=rng)
 
     parts = [diffusion.settled(), *parts]
     return map_threads(measured, parts, rng.spawn(len(parts)))

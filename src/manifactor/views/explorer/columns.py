@@ -15,7 +15,7 @@ from manifactor.views.explorer.previews import FeaturePreview, Preview
 INNER_RADIUS = 0.4
 
 # Columns of the samples themselves in the page's lists.
-MOST_FEATURES = 100
+MOST_NUMBERED = 100
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ def described_factor(columns: Mapping[str, Column], number: int, place: Place) -
 
 def feature_columns(samples: np.ndarray, names: Sequence[str] = ()) -> dict[str, Column]:
     """Return the first columns of the samples, by the names that the input has for all of them."""
-    numbered = [f"column {j + 1}" for j in range(min(samples.shape[1], MOST_FEATURES))]
+    numbered = [f"column {j + 1}" for j in range(min(samples.shape[1], MOST_NUMBERED))]
     # Some names, as of an index column that was dropped, would be out of step.
     labels = names if len(names) == samples.shape[1] else numbered
     return {name: Column(labels[j], samples[:, j], "samples") for j, name in enumerate(numbered)}
