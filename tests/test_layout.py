@@ -21,12 +21,8 @@ ROOMS = [
     *("_support", "scores", "statistics", "samples", "operators", "models.peeling", "factors"),
     *("models.sums", "models.moves", "models.maxcut", "models.triplets", "models.separable"),
     *("judging", "factorization", "methods", "factorize", "estimators"),
-    *("datasets", "tables", "runs", "cluster", "views", "command", "__main__"),
+    *("datasets", "tables", "runs", "cluster", "views", "command", "cryoem", "__main__"),
 ]
-
-# Cryo-EM is one vertical room, which uses all others; `tables` and all rooms above use it until they
-# have hooks. No module may import another in a circle, so that it has an order of its own.
-LOWEST_ABOVE_CRYOEM, HIGHEST_BELOW_CRYOEM = "tables", "command"
 
 # Modules that import from rooms above them, until models are rows of one table.
 MISPLACED = ("manifactor.models.separable.separation",)
@@ -79,22 +75,14 @@ def imported(tree):
             yield from (alias.name for alias in node.names if alias.name.startswith("manifactor"))
 
 
-def may_import(importer, target):
-    if importer == target:
-        return True
-    importer = HIGHEST_BELOW_CRYOEM if importer == "cryoem" else importer
-    target = LOWEST_ABOVE_CRYOEM if target == "cryoem" else target
-    return ROOMS.index(target) <= ROOMS.index(importer)
-
-
 def test_every_module_lies_in_a_listed_room_and_imports_point_down():
     names = modules().keys() - {"manifactor", "manifactor.models"}
-    assert {room(name) for name in names} == {*ROOMS, "cryoem"}
+    assert {room(name) for name in names} == set(ROOMS)
     for name, target in imports():
         assert target != "manifactor", f"{name} imports the package itself"
         if name in MISPLACED:
             continue
-        assert may_import(room(name), room(target)), f"{name} imports {target}"
+        assert ROOMS.index(room(target)) <= ROOMS.index(room(name)), f"{name} imports {target}"
 
 
 def test_modules_do_not_import_each_other_in_a_circle():
