@@ -8,6 +8,7 @@ import pytest
 
 from manifactor._support.progress import ProgressBars
 from manifactor.command import terminal
+from manifactor.runs.options import in_options
 
 from .conftest import Screen
 
@@ -109,5 +110,5 @@ def test_a_pipe_has_no_bars(capsys):
 def test_messages_name_options_in_place_of_parameters_that_they_set():
     options = {"n_factors": "--n-factors", "method": "--method"}
     message = "`n_factors` must be 2 with `method='sum'`, not `X`."
-    said = terminal.in_options(message, options)
+    said = in_options(message, options)
     assert said == "--n-factors must be 2 with --method sum, not `X`."

@@ -21,12 +21,10 @@ from manifactor.runs.options import (
     FitOptions,
     add_options,
     argument,
-    flag_of,
     given,
     number,
     option,
     out_option,
-    parameter_of,
     view,
 )
 
@@ -333,14 +331,6 @@ def parse_arguments(argv: Sequence[str]) -> tuple[str, Any]:
     joined = "\0".join(argv).replace("\0--view\0", "\0--view=")
     parsed = parser.parse_args(joined.split("\0"))
     return parsed.command, given(commands()[parsed.command].options, parsed)
-
-
-def flags_of(options: Any) -> dict[str, str]:
-    """Return the flags of a command by the parameters of the library that they set."""
-    # Where two options set a parameter, the one that was typed, or else the later one.
-    known = sorted(fields(options), key=lambda each: getattr(options, each.name) != each.default)
-    flags = {parameter_of(each): flag_of(each) for each in known}
-    return {name: flag for name, flag in flags.items() if flag is not None}
 
 
 def require_inputs(options: Any) -> None:

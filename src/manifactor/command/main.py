@@ -8,7 +8,8 @@ from pkgutil import resolve_name
 
 from manifactor._support.files import claims
 from manifactor.command import EXIT_BAD_INPUT, shortages, signals, terminal
-from manifactor.command.arguments import commands, flags_of, parse_arguments, require_inputs
+from manifactor.command.arguments import commands, parse_arguments, require_inputs
+from manifactor.runs.options import flags_of, in_options
 
 BUG = "This is a mistake in manifactor, not in your data. Please report it with the lines above."
 
@@ -23,7 +24,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         name, options = parse_arguments(sys.argv[1:] if argv is None else argv)
         flags = flags_of(options)
-        reworded = partial(terminal.in_options, options=flags)
+        reworded = partial(in_options, options=flags)
         with terminal.one_line_warnings(reworded), claims:
             require_inputs(options)
             resolve_name(commands()[name].function)(options)
@@ -44,7 +45,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if not words and not isinstance(error, ValueError | OSError):
             error.add_note(BUG)
             raise
-        terminal.error(terminal.in_options(words or _in_words(error), flags))
+        terminal.error(in_options(words or _in_words(error), flags))
         return EXIT_BAD_INPUT
     # From the parser, which has printed its message: --help, --version, wrong usage.
     except SystemExit as stop:

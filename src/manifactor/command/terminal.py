@@ -4,10 +4,9 @@ import os
 import re
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
-from re import Match
 from typing import Any
 
 from manifactor._support.errors import one_line, printable
@@ -17,21 +16,6 @@ from manifactor._support.progress import BAR
 # are, yellow if with care, and bold without a colour otherwise.
 VERDICT = re.compile(r"^(Verdict: )((\w+).*)$", re.MULTILINE)
 COLOURS = {"product": ";32", "separable": ";32", "one": ";32", "partial": ";33"}
-# `name` or `name=value`, as the library writes its parameters.
-PARAMETER = re.compile(r"`(\w+)(?:=([^`]+))?`")
-
-
-def in_options(text: str, options: Mapping[str, str]) -> str:
-    """Return a message that names options where they set a parameter."""
-
-    def named(match: Match[str]) -> str:
-        parameter, value = match.groups()
-        if parameter not in options:
-            return match[0]
-        typed = "" if value is None else value.strip("'\"")
-        return f"{options[parameter]} {typed}".rstrip()
-
-    return PARAMETER.sub(named, text)
 
 
 def show(text: str, *, alone: bool = False) -> None:

@@ -47,6 +47,7 @@ from manifactor.cryoem.directions import (
 from manifactor.cryoem.files.formats import read_particles
 from manifactor.cryoem.one_view import can_flip
 from manifactor.cryoem.options import AverageOptions, ExportOptions, ViewsOptions
+from manifactor.cryoem.runs import seen_from
 from manifactor.runs.folder import read_run
 from manifactor.runs.options import ALL_VIEWS, FitOptions, flag_of
 from manifactor.runs.run import Run, open_run, places_along
@@ -171,7 +172,7 @@ def average(options: AverageOptions) -> None:
     require_new(out, mark="bins.csv", overwrite=options.overwrite)
     # Before the bins are made, so that matching sees only the particles averaged.
     if options.view is not None:
-        run = run.seen_from(options.view, width=width)
+        run = seen_from(run, options.view, width=width)
     with chosen_workers(options.cluster, Here()) as workers:
         averages = _averages(run, options, workers)
     with whole_folder(out) as folder:

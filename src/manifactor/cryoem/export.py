@@ -23,7 +23,7 @@ from manifactor._support.workers import Workers
 from manifactor.cryoem.all_views.volumes import is_of_all_views
 from manifactor.cryoem.directions import is_one_view
 from manifactor.cryoem.files.cryosparc import npy_bytes, result_group
-from manifactor.cryoem.files.formats import particles_with
+from manifactor.cryoem.files.formats import ParticleChoice, particles_with
 from manifactor.cryoem.files.particles import Particles, euler_matrices
 from manifactor.cryoem.files.stacks import ImageSource, image_folder, particle_images
 from manifactor.runs.matching import match
@@ -105,7 +105,9 @@ class Request:
     @cached_property
     def _found_folder(self) -> Path | None:
         """The folder from which all names of stacks lead to them."""
-        return image_folder(self.run.particles, folder=self.run.choice.folder)
+        return image_folder(
+            self.run.particles, folder=ParticleChoice.of_run(self.run.record).folder
+        )
 
     @cached_property
     def first_image(self) -> ImageSource | None:
@@ -362,7 +364,7 @@ def _recovar(request: Request) -> Bridge:
     """Return points, embedding, poses and CTF for RECOVAR, and the command."""
     latents = request.latents()
     particles = request.run.particles
-    source = request.run.choice.images(particles)
+    source = ParticleChoice.of_run(request.run.record).images(particles)
     box = source.shape[-1]
     suffix = particles.path.suffix.lower()
     known = request.run.folder.absolute() / f"particles{suffix}"

@@ -15,6 +15,7 @@ from manifactor.cryoem.all_views.shown import Shown, Wanted, open_shown, read_vo
 from manifactor.cryoem.all_views.volumes import is_of_all_views, open_motions, volumes_notice
 from manifactor.cryoem.averages import Averages, average, place_captions
 from manifactor.cryoem.directions import Cone, sphere_cells
+from manifactor.cryoem.runs import seen_from
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.runs.run import Run
 from manifactor.views import plots
@@ -254,7 +255,7 @@ def averages_along(run: Run, f: int, cone: Cone | None = None) -> Averages:
     # As many as a page shows side by side.
     n_bins = 12
     if cone is not None:
-        run = run.seen_from(cone.view, width=cone.width, or_opposite=True)
+        run = seen_from(run, cone.view, width=cone.width, or_opposite=True)
         # Fewer bins, so that each has about 25 images.
         n_bins = int(np.clip(len(run.rows) // 25, 4, n_bins))
     # Few images have no matches; of one view, `average` says what it could match.

@@ -12,6 +12,7 @@ from manifactor.cryoem.all_views.shown import Shown, given_cone
 from manifactor.cryoem.all_views.volumes import is_of_all_views
 from manifactor.cryoem.averages import correction, place_captions
 from manifactor.cryoem.directions import Cone, known_directions
+from manifactor.cryoem.files.formats import ParticleChoice
 from manifactor.cryoem.files.particles import Particles
 from manifactor.cryoem.files.stacks import ImageSource
 from manifactor.cryoem.one_view import View, can_weigh
@@ -275,7 +276,7 @@ def _open_molecule(run: Run, what: Shown) -> MoleculePreview:
     if what.cones:
         try:
             # No image is read yet.
-            source = run.choice.images(run.particles)
+            source = ParticleChoice.of_run(run.record).images(run.particles)
         except (ValueError, OSError) as error:
             why = one_line(error)
     if what.motions is not None:

@@ -37,7 +37,9 @@ class ParticleRun(Run):
         path = Path(self.record["particles"])
         is_cs = {self.input.suffix.lower(), path.suffix.lower()} == {".cs"}
         joined = is_cs and real_path(path) != real_path(self.input)
-        everything = self.choice.read(path, results=self.input if joined else None)
+        everything = ParticleChoice.of_run(self.record).read(
+            path, results=self.input if joined else None
+        )
         position = np.full(1 + everything.rows.max(initial=-1), -1)
         position[everything.rows] = np.arange(len(everything))
         inside = self.rows.max(initial=-1) < len(position)
@@ -54,23 +56,6 @@ class ParticleRun(Run):
                 "when it was fitted. Fit again."
             )
         return found
-
-    @property
-    def choice(self) -> ParticleChoice:
-        """Which particles were taken, and where their stacks lie."""
-        return ParticleChoice.from_record(self.record)
-
-    def seen_from(
-        self, view: tuple[float, float], *, width: float, or_opposite: bool = False
-    ) -> "ParticleRun":
-        """Return the run with the samples seen from a direction only.
-
-        Or from the opposite one, if asked for: their images are mirrored.
-        """
-        seen = picked(self.particles, view, width, or_opposite=or_opposite)
-        some = self[np.isin(self.rows, seen.rows)]
-        assert isinstance(some, ParticleRun)
-        return replace(some, view=view)
 
     def images(self) -> View:
         """Return the images, or volumes, of the run's samples, in their order."""
@@ -96,7 +81,9 @@ class ParticleRun(Run):
         if particles is not None:
             _require_view(particles, self)
         phase_flip = bool(self.record.get("images", {}).get("phase_flip", False))
-        found = run_images(self.input, particles, phase_flip=phase_flip, choice=self.choice)
+        found = run_images(
+            self.input, particles, phase_flip=phase_flip, choice=ParticleChoice.of_run(self.record)
+        )
         # Images that were fitted are shown as they were fitted.
         fitted = "components" in self.record
         weigh = not fitted and can_weigh(found.source, particles)
@@ -114,6 +101,19 @@ class ParticleRun(Run):
             raise ValueError(f"the run's particles are {name}; choose --out with the same ending.")
         columns = coordinate_columns(self[chosen].places, suffix)
         return particles_with(self.particles[chosen], columns)
+
+
+def seen_from(
+    run: Run, view: tuple[float, float], *, width: float, or_opposite: bool = False
+) -> Run:
+    """Return a run with the samples seen from a direction only.
+
+    Or from the opposite one, if asked for: their images are mirrored.
+    """
+    seen = picked(run.particles, view, width, or_opposite=or_opposite)
+    some = run[np.isin(run.rows, seen.rows)]
+    assert isinstance(some, ParticleRun)
+    return replace(some, view=view)
 
 
 def run_images(

@@ -4,13 +4,17 @@ The parser of a command is made from its dataclass, what was typed becomes an ob
 `typed` returns the arguments that give such an object back. Cheap to import.
 """
 
+import re
 from argparse import ArgumentParser, ArgumentTypeError
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import Field, dataclass, field, fields, replace
 from functools import partial
 from math import inf, isfinite, isinf
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
+
+# `name` or `name=value`, as the library writes its parameters.
+PARAMETER = re.compile(r"`(\w+)(?:=([^`]+))?`")
 
 
 def option(
@@ -80,6 +84,27 @@ def flag_of(each: Field) -> str | None:
 def parameter_of(each: Field) -> str:
     """Return what the library calls an option."""
     return each.metadata["parameter"] or each.name
+
+
+def flags_of(options: Any) -> dict[str, str]:
+    """Return the flags of a command by the parameters of the library that they set."""
+    # Where two options set a parameter, the one that was typed, or else the later one.
+    known = sorted(fields(options), key=lambda each: getattr(options, each.name) != each.default)
+    flags = {parameter_of(each): flag_of(each) for each in known}
+    return {name: flag for name, flag in flags.items() if flag is not None}
+
+
+def in_options(text: str, options: Mapping[str, str]) -> str:
+    """Return a message that names options where they set a parameter."""
+
+    def named(match: re.Match[str]) -> str:
+        parameter, value = match.groups()
+        if parameter not in options:
+            return match[0]
+        typed = "" if value is None else value.strip("'\"")
+        return f"{options[parameter]} {typed}".rstrip()
+
+    return PARAMETER.sub(named, text)
 
 
 def add_options(parser: ArgumentParser, options: type) -> None:

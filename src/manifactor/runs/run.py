@@ -69,17 +69,6 @@ class Run:
             "ORIGINAL.cs. `manifactor select` needs none to write .csv, .parquet or .pkl."
         )
 
-    @property
-    def choice(self) -> Any:
-        """Which particles were taken, and where their stacks lie."""
-        return self.particles
-
-    def seen_from(
-        self, view: tuple[float, float], *, width: float, or_opposite: bool = False
-    ) -> Any:
-        """Return the run with the samples seen from a direction only."""
-        return self.particles
-
     def images(self) -> Any:
         """Return the images, or volumes, of the run's samples, in their order."""
         raise ValueError(

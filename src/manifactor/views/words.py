@@ -1,8 +1,6 @@
 """A run in words: sentences and tables for the page, and the whole report as plain text."""
 
-import re
 from collections.abc import Mapping
-from dataclasses import fields
 from pathlib import Path
 from textwrap import fill
 from typing import Any
@@ -14,7 +12,7 @@ from manifactor.estimators.arrays import in_pixels
 from manifactor.judging.evidence import TEXT_WIDTH, WHAT_TO_DO, percent, wrapped
 from manifactor.judging.table import Test
 from manifactor.runs.folder import run_evidence
-from manifactor.runs.options import FitOptions, flag_of
+from manifactor.runs.options import FitOptions, flags_of, in_options
 from manifactor.views.sections import Section, Table, additions
 
 
@@ -111,10 +109,8 @@ def explanation(record: dict, fit: ManifoldFactorizer) -> str:
 
 
 def _with_options(text: str) -> str:
-    """Return a text with options of the command in place of parameters."""
-    # The evidence speaks of parameters, as for those who write Python.
-    flags = {each.name: flag_of(each) for each in fields(FitOptions)}
-    return re.sub(r"`(\w+)`", lambda name: flags.get(name[1]) or name[0], text)
+    """Return a text of the evidence, which speaks of parameters, with options in their place."""
+    return in_options(text, flags_of(FitOptions()))
 
 
 def input_name(record: dict) -> str:

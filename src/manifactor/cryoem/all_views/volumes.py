@@ -15,6 +15,7 @@ from manifactor.cryoem.all_views.placing import even_places
 from manifactor.cryoem.all_views.transforms import read_transforms, transform_grid
 from manifactor.cryoem.averages import Averages, binned, require_memory
 from manifactor.cryoem.directions import is_one_view
+from manifactor.cryoem.files.formats import ParticleChoice
 from manifactor.cryoem.files.particles import euler_matrices
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.factors.factor import Factor
@@ -240,7 +241,7 @@ def known_motions(
     rng = np.random.default_rng(0)
     drawn = np.sort(rng.permutation(len(run.rows))[:30_000])
     particles = run.particles[drawn]
-    source = run.choice.images(particles)
+    source = ParticleChoice.of_run(run.record).images(particles)
     how: dict[str, Any] = {"rng": rng, "workers": workers}
     grid = transform_grid(source, particles)
     transforms = read_transforms(source, particles, grid, stages=stages, **how)

@@ -82,7 +82,7 @@ class ParticleChoice:
         return cls(**options.values(*OF_PARTICLES))
 
     @classmethod
-    def from_record(cls, record: Mapping) -> "ParticleChoice":
+    def of_run(cls, record: Mapping) -> "ParticleChoice":
         """Return the choice that run.json describes."""
         given = record.get("particle_choice", {})
         numbers = (tuple(given.get(name, ())) for name in ("classes", "optics_groups"))
