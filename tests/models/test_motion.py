@@ -12,7 +12,7 @@ from manifactor.models.moves.motion import (
     time_of_move,
 )
 
-from ...moving import latents, walk
+from ..moving import latents, walk
 
 LAG = 10
 

@@ -12,7 +12,7 @@ from manifactor.models.sums.terms import (
 )
 from manifactor.scores import score
 
-from ..places import ring, sphere
+from ..factoring.places import ring, sphere
 
 
 def find(X, max_factors=6):

@@ -3,7 +3,7 @@ import pytest
 
 from manifactor.models.sums.sheets import choose_neighbors, lay_sheet, local_fit
 
-from ..places import ring, sphere
+from ..factoring.places import ring, sphere
 
 
 def test_a_straight_line_is_fitted_without_error_up_to_its_ends():

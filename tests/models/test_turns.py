@@ -6,7 +6,7 @@ from scipy.spatial.transform import Rotation
 
 from manifactor.models.separable.turns import Turn, find_turn, is_symmetry
 
-from ..places import ring, sphere
+from ..factoring.places import ring, sphere
 
 
 def frustum(rng, n, *, squeeze=1.0):

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from manifactor.models import triplets as search
 from manifactor.models.triplets import Triplets, find_triplets
 
-from ...conftest import box_spectrum
+from ..conftest import box_spectrum
 
 
 def textbook(spectrum, tolerance, threshold, max_parts):

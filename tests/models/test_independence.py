@@ -11,7 +11,7 @@ from manifactor.models.sums.independence import (
     is_gaussian,
 )
 
-from ..places import ring
+from ..factoring.places import ring
 
 
 def principal(X):

@@ -11,7 +11,7 @@ from manifactor.models.separable.symmetry import Symmetries, find_symmetries
 from manifactor.operators.operator import DiffusionSettings
 from manifactor.operators.pipeline import diffuse
 
-from ..places import ring, sphere
+from ..factoring.places import ring, sphere
 
 
 def geometries(X):
