@@ -79,11 +79,6 @@ def knots(rng, n, size, width):
     return np.concatenate([c + width * rng.normal(size=(size, 3)) for c in rng.normal(size=(n, 3))])
 
 
-def test_neighbours_are_exact_where_density_is_very_uneven(rng):
-    parts = [knots(rng, 1, rng.integers(3, 600), 10.0**k) for k in rng.integers(-5, 1, 12)]
-    assert_nearest(single(np.concatenate(parts)), 16)
-
-
 def test_neighbours_in_knots_much_smaller_than_a_cell_are_told_apart_by_differences(rng, searches):
     assert_nearest(single(np.r_[rng.normal(size=(2000, 3)), knots(rng, 5, 90, 1e-4)]), 32)
     assert 0 < sum(queries for sharp, queries in searches if sharp) <= 450
@@ -122,9 +117,17 @@ def test_neighbours_are_exact_for_any_number_of_samples_and_columns(rng, n, colu
     assert_nearest(single(rng.normal(size=(n, columns))), k)
 
 
-def test_neighbours_on_a_lattice_full_of_ties_are_exact(small):
-    lattice = np.stack(np.meshgrid(*[np.arange(9)] * 3), axis=-1)
-    assert_nearest(single(lattice.reshape(-1, 3)), 20)
+def uneven(rng):
+    return [knots(rng, 1, rng.integers(3, 600), 10.0**k) for k in rng.integers(-5, 1, 12)]
+
+
+def lattice(_):
+    return np.stack(np.meshgrid(*[np.arange(9)] * 3), axis=-1).reshape(-1, 9, 3)
+
+
+@pytest.mark.parametrize("samples", [uneven, lattice])
+def test_neighbours_are_exact_at_any_density_and_among_ties(rng, samples, small):
+    assert_nearest(single(np.concatenate(samples(rng))), 20)
 
 
 def test_samples_of_double_precision_are_centred_before_they_are_rounded(rng):

@@ -160,14 +160,12 @@ def test_the_nearest_point_is_that_of_all_pairs_far_from_the_origin_too(rng, n_c
     np.testing.assert_allclose(distance, gaps.min(axis=1))
 
 
-def test_many_samples_in_many_dimensions_are_sought_by_faiss(rng, monkeypatch):
-    pytest.importorskip("faiss")
-    monkeypatch.setattr(neighbors, "APPROXIMATE_ABOVE", 200)
-    assert neighbor_graph(rng.normal(size=(300, 3)), 10).method.value == "kd_tree"
-    graph = neighbor_graph(rng.normal(size=(300, 6)), 10)
-    assert graph.method.value == "faiss"
-    assert "more than 200 samples" in graph.method.why
-    assert graph.recall >= 0.99
+def test_many_samples_in_many_dimensions_are_sought_by_faiss(monkeypatch):
+    monkeypatch.setattr(neighbors, "find_spec", lambda name: name)
+    assert choose_search(60_000, 3).value == "kd_tree"
+    choice = choose_search(60_000, 6)
+    assert choice.value == "faiss"
+    assert "more than 50,000 samples" in choice.why
 
 
 def test_without_faiss_many_samples_are_sought_exactly_and_the_extra_is_named(monkeypatch, caplog):

@@ -218,10 +218,7 @@ def _coordinates(spectrum: Spectrum, samples: np.ndarray | None) -> np.ndarray:
 
 
 def _main_axes(spectrum: Spectrum, samples: np.ndarray) -> np.ndarray:
-    """Return the axes that samples of many columns vary along, (n_features, at most 20).
-
-    All of them where there are few columns: moves may be small along one of them.
-    """
+    """Return the axes that samples of many columns vary along, (n_features, at most 20)."""
     n_columns = samples.shape[1]
     if n_columns <= MAX_COORDINATES:
         return np.eye(n_columns)

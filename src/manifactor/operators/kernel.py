@@ -147,10 +147,7 @@ def dimension_from_slope(slope: float, n_neighbors: float) -> float:
 
 @cache
 def _sums_over_balls() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return dimensions, and the means of exp(-u) and u exp(-u) over balls of each.
-
-    The edges of the balls are at several u; the steepest slope lies within them.
-    """
+    """Return dimensions, and the means of exp(-u) and u exp(-u) over balls of each."""
     dimensions = np.geomspace(0.25, 64, 120)
     edge = np.geomspace(0.2, 60, 60)
     a = dimensions[:, None] / 2

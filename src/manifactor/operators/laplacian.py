@@ -151,11 +151,7 @@ def _start_vectors(part: "Part", affinity: Affinity) -> Start:
 
 
 def _functions(vectors: Any, weights: np.ndarray) -> tuple[np.ndarray, Any]:
-    """Return vectors of the walk as functions, the constant first.
-
-    No other function has a constant part, and the largest value of each is positive. The second
-    result is the same on a device, where the vectors are there; None elsewhere.
-    """
+    """Return vectors of the walk as functions, the constant first, on the host and on a device."""
     if gpu.is_tensor(vectors):
         functions = gpu.functions_there(vectors, weights, CONSTANT_SHARE)
         if functions is not None:
@@ -182,10 +178,8 @@ def _functions(vectors: Any, weights: np.ndarray) -> tuple[np.ndarray, Any]:
 
 
 def _beside_constant(vectors: np.ndarray, constant: np.ndarray) -> np.ndarray:
-    """Return eigenvectors with the constant first and taken out of the others.
-
-    Where weak bridges make the eigenvalue 1 double to rounding, solvers return a mixture.
-    """
+    """Return eigenvectors with the constant first and taken out of the others."""
+    # Where weak bridges make the eigenvalue 1 double to rounding, solvers return a mixture.
     beside = np.column_stack([constant, vectors])
     # The vector that adds least to those before it is the one that the constant replaces.
     added = np.abs(np.diag(np.linalg.qr(beside, mode="r")))

@@ -17,7 +17,6 @@ from scipy.sparse.csgraph import connected_components
 from scipy.spatial import KDTree
 from sklearn.base import clone
 from sklearn.metrics import pairwise_distances_argmin_min
-from sklearn.neighbors import NearestNeighbors
 
 from manifactor._support.errors import Warned
 from manifactor._support.parameters import Choice, given
@@ -167,11 +166,7 @@ def _rank(size: np.ndarray) -> np.ndarray:
 
 
 def _shortest_edges(X: np.ndarray, label: np.ndarray) -> np.ndarray:
-    """Return the edges of the shortest tree over the components, (n_components - 1, 2).
-
-    Boruvka's algorithm: in each round every component but the largest is joined to its nearest
-    neighbour.
-    """
+    """Return the edges of the shortest tree over the components, by Boruvka's algorithm."""
     edges: list[tuple[int, int]] = []
     merged = label.copy()
     while merged.any():
@@ -190,10 +185,9 @@ def _shortest_edges(X: np.ndarray, label: np.ndarray) -> np.ndarray:
 def _nearest_outside(X: np.ndarray, component: np.ndarray) -> tuple[float, int, int]:
     """Return the shortest edge from a component to other samples: length and ends."""
     inside, outside = np.flatnonzero(component), np.flatnonzero(~component)
-    search = NearestNeighbors(n_neighbors=1, n_jobs=cores()).fit(X[outside])
-    distances, neighbors = search.kneighbors(X[inside])
+    distances, neighbors = nearest_point(X[outside])(X[inside])
     best = int(np.argmin(distances))
-    return float(distances[best, 0]), int(inside[best]), int(outside[neighbors[best, 0]])
+    return float(distances[best]), int(inside[best]), int(outside[neighbors[best]])
 
 
 # Copies among the samples: found by distances of 0, and merged.
@@ -369,9 +363,7 @@ class NeighborGraph:
         # Where each distinct sample is among those kept, or its nearest one is.
         place = np.empty(len(isolated), dtype=int)
         place[kept] = np.arange(len(kept))
-        nearest = NearestNeighbors(n_neighbors=1).fit(samples)
-        left_out = X[self.distinct[isolated]]
-        place[isolated] = nearest.kneighbors(left_out, return_distance=False)[:, 0]
+        place[isolated] = nearest_point(samples)(X[self.distinct[isolated]])[1]
         search = self.search.among(kept)
         n_neighbors = _limit_neighbors(search, self.n_neighbors, len(kept))
         resides = isinstance(self.distances, ResidentMatrix)

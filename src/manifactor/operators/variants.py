@@ -12,12 +12,11 @@ from functools import partial
 
 import numpy as np
 from sklearn.metrics import pairwise_distances
-from sklearn.neighbors import NearestNeighbors
 
 from manifactor._support.parameters import Choice
 from manifactor.operators import kernel
 from manifactor.operators.laplacian import laplacian_spectrum, outlier_choice, without_outliers
-from manifactor.operators.neighbors import NeighborGraph, neighbor_graph
+from manifactor.operators.neighbors import NeighborGraph, nearest_point, neighbor_graph
 from manifactor.operators.operator import Operator, automatic_functions
 
 # Samples that are drawn at most; functions are extended to all others. Time and memory of a kernel
@@ -80,10 +79,7 @@ def _graph(samples: np.ndarray, n_neighbors: int, diffusion: Operator) -> Neighb
 
 
 def _neighbors_within(samples: np.ndarray, eps: float) -> int:
-    """Return how many neighbours the kernel reaches for nearly all samples.
-
-    The number is bounded, so that the kernel fits into memory.
-    """
+    """Return how many neighbours the kernel reaches for nearly all samples, bounded for memory."""
     rows = np.linspace(0, len(samples) - 1, min(500, len(samples)))
     squared = pairwise_distances(samples[rows.astype(int)], samples, "sqeuclidean")
     # The kernel is cut where its weight is below 0.01, for all but a hundredth of the samples.
@@ -129,10 +125,7 @@ def _diffuse(
 
 
 def _graph_of_all(diffusion: Operator, graph: NeighborGraph, rows: np.ndarray) -> NeighborGraph:
-    """Return the graph of drawn samples as one of all samples.
-
-    `inverse` maps samples that were not drawn to the nearest of those that were.
-    """
+    """Return the graph of drawn samples as one of all, with their nearest drawn ones."""
     n_samples = len(diffusion.samples)
     distinct = rows[graph.distinct]
     undrawn = np.ones(n_samples, dtype=bool)
@@ -140,8 +133,8 @@ def _graph_of_all(diffusion: Operator, graph: NeighborGraph, rows: np.ndarray) -
     place = np.empty(n_samples, dtype=int)
     place[rows] = graph.inverse
     if undrawn.any():
-        search = NearestNeighbors(n_neighbors=1).fit(diffusion.samples[distinct])
-        place[undrawn] = search.kneighbors(diffusion.samples[undrawn], return_distance=False)[:, 0]
+        nearest = nearest_point(diffusion.samples[distinct])
+        place[undrawn] = nearest(diffusion.samples[undrawn])[1]
     outliers = diffusion.graph.outliers.copy()
     outliers[rows] |= graph.outliers
     components = np.empty(len(distinct), dtype=int)

@@ -122,11 +122,7 @@ def leading_axes(X: np.ndarray, count: int) -> PrincipalAxes:
 
 
 def _first_guess(X: np.ndarray, mean: np.ndarray, count: int) -> np.ndarray:
-    """Return directions that nearly span the leading components, (n_features, m).
-
-    They are the principal components of a few samples, which are nearly right, and a few random
-    directions for what those samples do not show.
-    """
+    """Return the components of a few samples and random directions, (n_features, m)."""
     rng = np.random.default_rng(0)
     some = centred_rows(X, mean, 4 * count, rng)
     # The right singular vectors from the smaller matrix of inner products.
@@ -218,11 +214,7 @@ def uneven_edge(left: np.ndarray, share: np.ndarray, *, n_samples: int, n_measur
 
 
 def _without_sampling_error(variance: np.ndarray, share: np.ndarray, n_measured: int) -> np.ndarray:
-    """Return measured variances, drawn towards their mean.
-
-    They then vary as much as the true ones: those of Gaussian noise are measured with a relative
-    error of ``sqrt(2 / n_measured)``.
-    """
+    """Return measured variances, drawn towards their mean to vary as much as the true ones."""
     mean = np.average(variance, weights=share)
     spread = np.average((variance - mean) ** 2, weights=share)
     error = 2 / n_measured * np.average(variance**2, weights=share)
@@ -394,11 +386,7 @@ def _first_of_random_sign(samples: np.ndarray, scores: np.ndarray, axes: np.ndar
 
 
 def _fills_its_directions(scores: np.ndarray) -> bool:
-    """Return whether all components together have a Gaussian's kurtosis, or a larger one.
-
-    The coordinates of a sphere have a smaller one. Noise whose size differs between samples has a
-    larger one.
-    """
+    """Return whether components have a Gaussian's kurtosis or more; on a sphere they have less."""
     n_samples, n_components = scores.shape
     lengths = (scores**2 / (scores**2).mean(axis=0)).sum(axis=1)
     gaussian, error = gaussian_kurtosis(n_components, n_samples)
@@ -502,10 +490,7 @@ def _choose_without_noise(X: np.ndarray, found: PrincipalAxes, otherwise: Choice
 
 
 def _choose_from_leading(X: np.ndarray, leading: Iterable[PrincipalAxes]) -> Choice:
-    """Return the choice from leading components of samples in many columns.
-
-    `leading` has more and more of them, and is used as far as necessary.
-    """
+    """Return the choice from more and more leading components, as far as necessary."""
     n_columns = X.shape[1]
     for found in leading:
         if found.total <= 0:

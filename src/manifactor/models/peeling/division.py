@@ -185,11 +185,8 @@ def _measured(geometry: Geometry, functions: np.ndarray) -> MeasuredBatch:
 
 
 def _inner_products(geometry: Geometry, functions: np.ndarray) -> np.ndarray:
-    """Return the inner products of gradients at the rows, (n_rows, r, r).
-
-    The carre du champ is less noisy, but needs a spectrum that reaches to the products; else they
-    are those of the gradients by local regression.
-    """
+    """Return the better estimate of inner products of gradients at the rows, (n_rows, r, r)."""
+    # The carre du champ is less noisy, but needs a spectrum that reaches to the products.
     if geometry.captured(functions) > MIN_CAPTURED:
         return carre_du_champ(geometry.spectrum, beside_constant(functions), geometry.rows)
     gradients = geometry.gradients @ functions
@@ -197,14 +194,8 @@ def _inner_products(geometry: Geometry, functions: np.ndarray) -> np.ndarray:
 
 
 def _blocks(count: int, batch: MeasuredBatch, rng: Generator) -> tuple[float, list[np.ndarray]]:
-    """Find the basis in which the commutant's lowest elements are diagonal.
-
-    A random element of their span has an eigenvalue for each block, but two of them may be close by
-    chance. Of 30 elements, the 5 with the clearest gaps are compared by the angles they lead to.
-
-    Returns the largest mean squared cosine between two blocks, and the blocks, unit columns of
-    coefficients.
-    """
+    """Return the largest mean squared cosine between `count` blocks of a batch, and the blocks."""
+    # A random element has an eigenvalue for each block, but two of them may be close by chance.
     bases = [_random_basis(batch.elements[:count], rng) for _ in range(30)]
     clearest = sorted(bases, key=lambda basis: -basis[0])[:5]
     cosines = [
@@ -218,11 +209,7 @@ def _blocks(count: int, batch: MeasuredBatch, rng: Generator) -> tuple[float, li
 
 
 def _random_basis(kernel: np.ndarray, rng: Generator) -> tuple[float, np.ndarray, np.ndarray]:
-    """Read blocks from a random element, which has one eigenvalue for each block.
-
-    Returns the narrowest gap between blocks in the eigenvalues, as a share of their range; a basis,
-    (r, r), as columns; and the block that each of its functions belongs to, (r,).
-    """
+    """Return the narrowest gap between blocks of a random element, its basis and their labels."""
     count = len(kernel)
     element = np.einsum("q,qab->ab", rng.normal(size=count), kernel)
     values, vectors = np.linalg.eigh(element)

@@ -75,10 +75,7 @@ def take_looks(diffusion: Operator, *, rng: np.random.Generator) -> list[Look]:
 
 
 def _halves(diffusion: Operator, n_functions: int, rng: np.random.Generator) -> Iterator[Part]:
-    """Random halves with their spectra under the same kernel.
-
-    A half that falls apart, or has few functions, says nothing and is left out.
-    """
+    """Yield random halves under the same kernel, but for those that show nothing."""
     affinity = diffusion.affinity
     for rows in np.array_split(rng.permutation(len(affinity.degree)), 2):
         # Ascending rows keep the kernel's rows in the order of memory.
@@ -177,11 +174,7 @@ def _count(found: Peeling) -> int:
 def _with_further(
     found: Peeling, at_least: int, merged: bool, rng: np.random.Generator
 ) -> Peeling | None:
-    """Divide the lowest functions without energy along the blocks found into further blocks.
-
-    Where the products of the new blocks do not pass, their union is tried, unless `at_least` asks
-    for the blocks. None where no pure functions are left of some factor.
-    """
+    """Divide what has no energy along the blocks; None if no pure functions are left."""
     rests = map_threads(lambda look: without_energy(look.geometry, look.blocks), found.looks)
     size = batch_size(found.looks[0].geometry.rayleigh(rests[0]))
     if size == 0:
@@ -200,10 +193,7 @@ def _with_further(
 
 
 def _tried(looks: Sequence[Look], new: Sequence[Sequence[np.ndarray]], unions: bool) -> Peeling:
-    """Add new blocks to each look, refine all blocks, and measure their products.
-
-    Halves without pure functions of some factor drop out.
-    """
+    """Add new blocks to each look, refine all blocks, and measure their products."""
 
     def refined(look: Look, new: Sequence[np.ndarray]) -> Look:
         return replace(look, blocks=refine(look.geometry, (*look.blocks, *new), unions=unions))

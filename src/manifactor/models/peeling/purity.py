@@ -105,10 +105,8 @@ def _energies(geometry: Geometry, blocks: Sequence[np.ndarray]) -> Energies:
 
 
 def _impurity(energies: Energies, functions: np.ndarray) -> np.ndarray:
-    """Return the energy of each function along the blocks in their quanta, (r,).
-
-    A mixture of functions of two blocks counts as one quantum.
-    """
+    """Return the energy of each function along the blocks in their quanta, (r,)."""
+    # A mixture of functions of two blocks counts as one quantum.
     return np.sum([_values(functions, energy) / quantum for energy, quantum in energies], axis=0)
 
 

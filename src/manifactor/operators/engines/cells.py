@@ -475,10 +475,7 @@ def _answers(cells: SampleCells, n_neighbors: int) -> Iterator[Answers]:
 
 
 def _answers_for_copies(cells: SampleCells, rows: "Tensor", n_neighbors: int) -> Iterator[Answers]:
-    """Yield answers for copies of their landmark: the copies that follow, in a circle.
-
-    The copies stand side by side at the start of the cell.
-    """
+    """Yield answers for copies of their landmark: the copies that follow, in a circle."""
     torch = extra("torch")
     ahead = torch.arange(1, n_neighbors + 1, device=rows.device)
     home, size = torch.unique_consecutive(cells.home[rows], return_counts=True)

@@ -127,10 +127,7 @@ def spectral_density(
 
 
 def _quadrature(alphas: np.ndarray, betas: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the nodes of all Lanczos processes, descending, and their weights.
-
-    Shapes: alphas (n_steps, n_processes), betas (n_steps, n_processes).
-    """
+    """Return the nodes of all Lanczos processes, descending, and their weights."""
     nodes, weights = [], []
     for alpha, beta in zip(alphas.T, betas.T, strict=True):
         # Weights of a Gauss quadrature are squared first components.

@@ -276,10 +276,7 @@ class ApproximateSearch(NeighborSearch):
     def _nearest(
         self, X: np.ndarray, width: int, effort: int, n_threads: int
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the nearest of the candidates and their exact distances, nearest first.
-
-        Shapes: X (n_queries, n_features) -> distances, neighbors (n_queries, n_neighbors + 1).
-        """
+        """Return the nearest candidates, (n_queries, n_neighbors + 1), and exact distances."""
         shape, n_features = (len(X), self.n_neighbors + 1), X.shape[1]
         distances = np.empty(shape)
         # 32-bit indices take half of the memory wherever they suffice.
@@ -294,13 +291,7 @@ class ApproximateSearch(NeighborSearch):
         return distances, neighbors
 
     def _least_effort(self, n_threads: int) -> tuple[int, int, float]:
-        """Return the least effort that reaches `LEAST_RECALL`.
-
-        It is the numbers of candidates and of lists of each query, and the recall that they reach.
-
-        First the number of candidates is chosen: the rounding of the codes may cause a quarter of
-        the allowed misses. Then the number of lists is raised step by step.
-        """
+        """Return the least numbers of candidates and lists for `LEAST_RECALL`, and the recall."""
         samples, most_lists = self.samples_, self.lists_.nlist
         # Not the seed that drew the training samples of the lists.
         rows = np.random.default_rng(1).choice(len(samples), min(len(samples), 1000), replace=False)
@@ -313,6 +304,7 @@ class ApproximateSearch(NeighborSearch):
             # The first neighbour of a query is the query itself.
             return float((distances[:, 1:] <= radius[:, None]).mean())
 
+        # First the candidates: codes may cause a quarter of the allowed misses. Then the lists.
         # More than one for each neighbour are needed where the codes cannot tell close samples
         # apart.
         *fewer, most = (min((self.n_neighbors + 1) * k, len(samples)) for k in (1, 2, 4))
@@ -374,10 +366,7 @@ def row_blocks(n_rows: int, n_columns: int) -> Iterator[slice]:
 
 @contextmanager
 def _faiss_threads(n_jobs: int | None) -> Iterator[int]:
-    """Provide the number of threads, and limit numerical libraries to fewer cores.
-
-    Errors of the package faiss become one line that says what to do.
-    """
+    """Limit numerical libraries to some threads; errors of faiss become one line."""
     extra("faiss")  # the limit reaches only libraries that are loaded
     n_threads = thread_count(n_jobs)
     try:
