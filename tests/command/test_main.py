@@ -146,3 +146,26 @@ def test_an_answer_that_needs_no_data_imports_no_library(folder, line):
     result = python("-c", code, *line.split(), cwd=folder)
     assert result.stdout.splitlines()[-1] == "[]"
     assert "no" not in line or "does not exist. Check its name" in result.stderr
+
+
+WITHOUT_CRYOEM = """
+import importlib.metadata, sys
+known = importlib.metadata.entry_points
+importlib.metadata.entry_points = lambda **how: [
+    entry for entry in known(**how) if "cryoem" not in entry.value
+]
+sys.modules["manifactor.cryoem"] = None  # an import raises ImportError
+from manifactor.__main__ import main
+for line in sys.argv[1:]:
+    sys.argv = ["manifactor", *line.split()]
+    assert main() == 0
+"""
+
+
+@pytest.mark.slow
+def test_tables_are_fitted_shown_and_selected_without_cryo_em(folder, data):
+    lines = ["fit data.npz --out run", "report run", "landscape run", "compare run run"]
+    lines += ["select run --factor 1 --range 0 .5 --out some.csv", "--help"]
+    result = python("-c", WITHOUT_CRYOEM, *lines, cwd=folder)
+    assert result.returncode == 0, result.stderr
+    assert "average" not in result.stdout.partition("commands:")[2]

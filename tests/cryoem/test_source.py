@@ -8,6 +8,7 @@ from manifactor.cryoem.directions import require_one_view
 from manifactor.cryoem.files.formats import read_particles
 from manifactor.cryoem.simulate.writing import write_dataset
 from manifactor.cryoem.source import paired_particles
+from manifactor.cryoem.words import _findings
 from manifactor.datasets import simulate_particles
 from manifactor.runs.options import FitOptions
 from manifactor.runs.sources import open_input
@@ -72,6 +73,13 @@ def test_images_must_show_one_view(data):
     match = "must show one view; .*particles.star are up to 20 degrees apart"
     with pytest.raises(ValueError, match=match):
         require_one_view(particles, max_angle=15.0)
+
+
+@pytest.mark.parametrize(("shares", "said"), [([None], False), ([None, 0.91], True)])
+def test_consistency_of_views_is_said_where_it_is_known(shares, said):
+    text = " ".join(_findings({"information": [1.0], "agreement": [0.5], "consistency": shares}))
+    assert ("0.91 on factor 2; 1 if" in text) == said
+    assert ("Consistency" in text) == said
 
 
 # The particles that rows of coordinates belong to.

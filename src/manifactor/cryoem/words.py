@@ -48,10 +48,12 @@ def _findings(found: dict) -> list[str]:
         f"{numeral(rank)} principal volume{'' if rank == 1 else 's'}, on which two half sets of "
         f"images agree (correlations {correlations})."
     ]
-    if each := _on_factors(found.get("consistency", [])):
+    # None where a share is not known.
+    shares = found.get("consistency", [])
+    if any(share is not None for share in shares):
         sentences.append(
             "Consistency between views, the share of a motion in some views that views far from "
-            f"them predict: {each}; 1 if a coordinate means the same in all views."
+            f"them predict: {_on_factors(shares)}; 1 if a coordinate means the same in all views."
         )
     motions = list(enumerate(found.get("motions", []), start=1))
     if motions:
