@@ -67,11 +67,6 @@ def test_a_dry_run_says_what_it_costs_and_writes_nothing(data, folder, capsys):
     assert sorted(path.name for path in folder.iterdir()) == ["data.npz", "other.npz"]
 
 
-def test_the_run_of_a_link_has_the_name_of_the_link(data, folder, capsys):
-    (folder / "link.npz").symlink_to(data)
-    assert ".link-run.stages" in refusal("fit link.npz --resume", folder, capsys)
-
-
 # Interrupts.
 
 
@@ -150,13 +145,6 @@ def test_chosen_and_scaled_columns_show_the_product_and_place_other_tables(
     (folder / "new.csv").write_text("\n".join(["width,length", *rows]))
     found = fit.coordinates(run.read("new.csv"))
     np.testing.assert_allclose(found, fit.coordinates()[:5], atol=1e-6)
-
-
-def test_the_name_of_the_only_array_is_printed(folder, capsys, rng):
-    np.savez(folder / "a.npz", Y=rng.uniform(size=(50, 2)))
-    assert manifactor("fit a.npz --dry-run") == 0
-    said = capsys.readouterr().err
-    assert said == "manifactor: note: the samples are 'Y', the only array of a.npz.\n"
 
 
 # Tables that are read and placed in parts.

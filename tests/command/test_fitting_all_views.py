@@ -30,14 +30,6 @@ def particles(folder, rng):
     return poses
 
 
-def test_nothing_is_deleted_before_the_workers_are_there(particles, folder, capsys):
-    line = "fit all.star --all-views --cluster nowhere"
-    assert "no checkpoint to resume" in refusal(f"{line} --resume", folder, capsys)
-    (folder / ".all-run.stages").mkdir()
-    assert "a cluster must be local" in refusal(line, folder, capsys)
-    assert (folder / ".all-run.stages").is_dir()
-
-
 def test_a_dry_run_reads_no_images(particles, folder, capsys, monkeypatch):
     def blocks(*_):
         raise AssertionError("images were read")
@@ -108,12 +100,3 @@ def test_a_resumed_fit_repeats_no_finished_stage(
     assert "a motion below the noise" in capsys.readouterr().err
     monkeypatch.setattr(SEARCH, never)
     assert "a motion below the noise" in refusal(f"{FIT} --resume", folder, capsys)
-
-
-def test_a_fit_is_not_resumed_with_other_poses(
-    particles, folder, capsys, monkeypatch, every_stage_is_long
-):
-    monkeypatch.setattr(SEARCH, no_motion)
-    assert manifactor(FIT) == 2
-    write_star(folder / "all.star", {**particles, POSE[2]: 5 + particles[POSE[2]]})
-    assert "must belong to this fit" in refusal(f"{FIT} --resume", folder, capsys)

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from manifactor import load
 from manifactor.runs.run import open_run
 
 from ..moving import latents, seen
@@ -70,31 +69,6 @@ def test_files_of_trajectories_are_one_fit(walked, folder, capsys):
     assert record["further"] == [str(folder / "b.npy")]
     assert f"{folder}/a.npy {folder}/b.npy" in record["reproduce"]
     assert np.array_equal(open_run("run").samples(), X)
-
-
-@pytest.fixture
-def hopping(folder, rng):
-    """A table of two latents in long steps, and what followed each row a time of 4 later."""
-    u = latents(N_STEPS + 1, rng, steps=(0.12, 0.18))
-    X = seen(u)
-    table = np.column_stack([np.arange(len(X)), X])
-    for name, rows in {"now.csv": table[:-1], "later.csv": table[1:, [2, 0, 3, 1]]}.items():
-        header = "t,x,y,z" if name == "now.csv" else "y,t,z,x"
-        np.savetxt(folder / name, rows, delimiter=",", header=header, comments="")
-    return u[:-1]
-
-
-def test_pairs_are_in_the_columns_of_the_table_and_lag_is_their_time(hopping, folder, capsys):
-    line = f"fit now.csv --drop t --standardise --pairs later.csv {SHORT}"
-    assert manifactor(f"{line} --out one") == 0
-    assert (shares(folder / "one", hopping) > 0.97).all()
-    assert manifactor(f"{line} --lag 4 --out four") == 0
-    record = record_of(folder / "four")
-    assert record["moves"]["pairs"] == str(folder / "later.csv")
-    assert record["moves"]["lag"] == 4
-    assert record["reproduce"].endswith(f"--pairs {folder}/later.csv --lag 4 {SHORT}")
-    rates = [np.concatenate(load(folder / run).rates_) for run in ("one", "four")]
-    assert rates[0] == pytest.approx(4 * rates[1])
 
 
 def test_a_trajectory_costs_what_the_samples_drawn_of_it_cost(folder, capsys):

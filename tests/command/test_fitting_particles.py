@@ -182,12 +182,3 @@ def test_pictures_are_fitted_named_and_averaged_in_colour(folder, rng):
     np.save("new.npy", images[:3, 1:])
     with pytest.raises(ValueError, match="must hold images of 6 x 8 pixels in colour"):
         open_run("run").read("new.npy")
-
-
-@pytest.mark.parametrize(
-    ("content", "message"), [(None, "must hold pictures"), (b"no picture", "a.png is damaged")]
-)
-def test_a_folder_that_cannot_be_fitted_is_refused_in_one_line(folder, capsys, content, message):
-    (folder / "new").mkdir()
-    (folder / "new" / ("a.png" if content else "notes.txt")).write_bytes(content or b"")
-    assert message in refusal("fit new", folder, capsys)

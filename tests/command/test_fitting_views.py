@@ -101,13 +101,6 @@ def test_views_are_not_resumed_with_other_options_or_inputs(stopped, fitted, cap
     assert fitted == []
 
 
-def test_nothing_is_left_if_no_view_is_finished(inputs, capsys, monkeypatch):
-    stop_after(0, monkeypatch)
-    assert manifactor(FIT) == 130
-    assert "interrupted; no partial output was left" in capsys.readouterr().err
-    assert {path.name for path in inputs.iterdir()} == {"a.npy", "b.npy", "c.npy"}
-
-
 def test_a_mistake_in_one_view_is_named_and_the_others_are_kept(inputs, capsys, monkeypatch):
     fit = Task.fit
 

@@ -6,8 +6,7 @@ import threading
 import pytest
 
 from manifactor.__main__ import main
-from manifactor.command import shortages
-from manifactor.command.shortages import missing_room, shortage
+from manifactor.command.shortages import shortage
 
 resource = pytest.importorskip("resource")
 
@@ -40,17 +39,6 @@ def test_too_little_memory_to_load_the_program_is_one_line(tmp_path, megabytes):
     assert err.count("\n") == 1
 
 
-@pytest.mark.slow
-def test_few_open_files_are_enough_for_many_stacks(tmp_path, rng):
-    write_stack = pytest.importorskip("manifactor.cryoem.files.mrc").write_stack
-    (tmp_path / "v").mkdir()
-    for k in range(80):
-        volume = rng.normal(size=(8, 8, 8))
-        write_stack(tmp_path / "v" / f"{k}.mrc", volume, pixel_size=1.0)
-    code, err = limited(tmp_path, "fit v --out run", RLIMIT_NOFILE=64)
-    assert code == 0, err
-
-
 def test_no_threads_are_one_line(monkeypatch, capsys):
     def start(self):
         raise RuntimeError("can't start new thread")
@@ -61,14 +49,6 @@ def test_no_threads_are_one_line(monkeypatch, capsys):
     err = capsys.readouterr().err
     assert err.startswith("manifactor: error: no more threads can be started. Raise")
     assert err.count("\n") == 1
-
-
-def test_the_room_that_is_needed_grows_with_the_threads(monkeypatch):
-    monkeypatch.setattr(shortages, "address_space", lambda: 2_100_000_000)
-    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "2")
-    assert missing_room() == ""
-    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "8")
-    assert "2700 MB are needed with 8 threads" in missing_room()
 
 
 def test_only_shortages_are_said_in_words():

@@ -57,14 +57,3 @@ def test_the_printed_command_fits_the_best_view(particles, folder, capsys):
     (line,) = [line for line in out.splitlines() if line.startswith("Best view")]
     _, command = line.split(": manifactor ")
     assert manifactor(f"{command} --dry-run") == 0
-
-
-def test_the_ctf_is_corrected_and_few_particles_are_noted(folder, capsys):
-    names = ("ImageName", "AngleRot", "AngleTilt", "AnglePsi", "DefocusU")
-    columns = "\n".join(f"_rln{name} #{i}" for i, name in enumerate(names, start=1))
-    rows = "".join(f"{i + 1}@a.mrcs -170 30 0 15000\n" for i in range(20))
-    (folder / "a.star").write_text(f"data_\n\nloop_\n{columns}\n{rows}")
-    assert manifactor("views a.star") == 0
-    captured = capsys.readouterr()
-    assert "fit a.star --view -170,30 --width 10 --phase-flip" in captured.out
-    assert "needs some hundreds of particles; the fullest has 20" in captured.err

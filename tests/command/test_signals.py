@@ -152,13 +152,3 @@ def test_a_thread_and_a_caller_of_main_keep_their_handlers(monkeypatch):
     thread.join()
     assert main(["completion", "bash"]) == 0
     assert seen == 2 * [signal.getsignal(signal.SIGTERM)]
-
-
-def test_what_is_left_is_said_with_the_signal(monkeypatch, capsys):
-    def stopped(arguments):
-        with signals.leaving(lambda: "half is kept"):
-            raise signals.Stopped(signal.SIGTERM)
-
-    monkeypatch.setattr("manifactor.command.terminal.completion", stopped)
-    assert main(["completion", "bash"]) == 143
-    assert capsys.readouterr().err == "manifactor: ended by SIGTERM; half is kept.\n"

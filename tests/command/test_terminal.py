@@ -51,13 +51,6 @@ def test_a_verdict_is_coloured_on_a_terminal_unless_it_is_not_wanted(monkeypatch
     assert shown(Screen()) == plain
 
 
-def test_streams_that_are_closed_take_nothing(monkeypatch):
-    for name in ("stdout", "stderr"):
-        monkeypatch.setattr(sys, name, None)
-    terminal.show("found")
-    terminal.note("slow")
-
-
 @pytest.mark.parametrize(("number", "said"), [(28, True), (32, False)])
 def test_an_output_that_takes_no_text_stops_no_command(monkeypatch, capsys, number, said):
     class Full(io.StringIO):
@@ -86,16 +79,6 @@ def test_every_warning_is_one_line_and_the_old_way_comes_back(capsys):
         warnings.warn("far\n apart", UserWarning, stacklevel=1)
     assert capsys.readouterr().err == "manifactor: warning: far apart\n"
     assert warnings.showwarning is before
-
-
-def test_pieces_that_were_done_before_are_counted_but_not_timed(monkeypatch):
-    monkeypatch.setattr(sys, "stderr", Screen())
-    with terminal.counted_pieces(3, "views", n_done=2) as report:
-        report(1.0)
-    drawn = sys.stderr.getvalue()
-    assert "views        |" in drawn
-    assert "| 2 of 3, 00:00, ? left" in drawn
-    assert "| 3 of 3, 00:00, 00:00 left" in drawn
 
 
 def test_a_pipe_has_no_bars(capsys):

@@ -200,30 +200,6 @@ def test_cryodrgn_decodes_with_the_model_beside_the_coordinates(run, project):
     assert float(options_of(words)["--Apix"]) == 6.0
 
 
-def test_without_a_model_there_is_no_command(run, tmp_path):
-    commands = exported(run, "cryodrgn")["commands.txt"].decode()
-    assert all(line.startswith("#") for line in commands.splitlines())
-    trained(tmp_path, box=BOX)
-    _, [words] = commands_of(exported(run, "cryodrgn", training=tmp_path))
-    assert Path(words[2]) == tmp_path / "weights.5.pkl"
-
-
-KNOWN = np.array([[64, 1.25, 0, 0, 0, 300, 2.7, 0.1, 0]])
-
-
-@pytest.mark.parametrize(
-    ("box", "ctf", "voxel_size"),
-    # The CTF of the training knows the pixel size best; else the particles have it.
-    [(32, KNOWN, 2.5), (0, None, None), (32, np.zeros(3), 0.75), (32, np.zeros((0, 9)), 0.75)],
-)
-def test_the_pixel_size_of_a_model_is_that_of_its_training(run, project, box, ctf, voxel_size):
-    (project / "ctf.pkl").write_bytes(pickle.dumps(ctf))
-    trained(project, box=box, ctf=project / "ctf.pkl")
-    _, [words] = commands_of(exported(run, "cryodrgn"))
-    found = options_of(words).get("--Apix")
-    assert (found and float(found)) == voxel_size
-
-
 def test_recovar_finds_particles_images_poses_and_ctf(make_run, angles):
     run = make_run(angles, ctf=True)
     folder, files = written(run, "recovar")
@@ -264,13 +240,6 @@ def of_all_views(run, symmetry):
     """The same run, as if it were fitted to images of all views."""
     record = {**run.record, "all_views": {"symmetry": symmetry}}
     return replace(run, record={**record, "input": record["particles"]})
-
-
-def test_relion_is_told_the_symmetry_of_the_fit_and_corrects_no_ctf_without_one(run):
-    _, lines = commands_of(exported(of_all_views(run, "D2"), "relion"))
-    assert all(words[-2:] == ["--sym", "D2"] for words in lines)
-    _, lines = commands_of(exported(of_all_views(run, "C1"), "relion"))
-    assert not any({"--sym", "--ctf"} & set(words) for words in lines)
 
 
 def test_what_is_wrong_with_the_particles_is_reported(make_run, angles, project):
@@ -321,9 +290,3 @@ def test_cryosparc_imports_a_group_for_every_bin(make_cs_run, project):
     table.dtype.names = tuple(name.replace("ctf/", "x/") for name in table.dtype.names)
     path.write_bytes(npy_bytes(table))
     assert "has no ctf:" in text_of(exported(run, "cryosparc"))
-
-
-def test_paths_beside_a_cs_file_become_absolute(make_cs_run, project):
-    files = exported(make_cs_run(f">{STACK}"), "cryosparc")
-    table = np.load(BytesIO(files["bin_01.cs"]))
-    assert {path.decode() for path in table["blob/path"]} == {str(project / STACK)}

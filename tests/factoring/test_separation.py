@@ -7,7 +7,7 @@ from scipy.special import jnp_zeros, jv, mathieu_cem
 from sklearn.linear_model import LinearRegression
 from sklearn.neighbors import kneighbors_graph
 
-from manifactor import ManifoldFactorizer, datasets, load, save
+from manifactor import ManifoldFactorizer, datasets
 from manifactor._support.errors import NothingFoundError
 from manifactor.runs.folder import read_record, write_run
 from manifactor.scores import score
@@ -93,15 +93,6 @@ def test_samples_of_the_fit_are_located_where_they_lie_also_on_a_sewn_circle(ell
     for X, _, fit in (ellipse, annulus):
         for placed, factor in zip(fit.locate(X[:100]), fit.factors_, strict=True):
             assert placed.embedding == pytest.approx(factor.embedding[:100], abs=1e-4)
-
-
-def test_an_archive_keeps_the_verdict_and_the_warp(annulus, tmp_path):
-    X, _, fit = annulus
-    save(fit, tmp_path / "fit.npz")
-    again = load(tmp_path / "fit.npz")
-    assert again.verdict_ == "separable"
-    assert again.evidence_.warp.length.tolist() == fit.evidence_.warp.length.tolist()
-    assert again.transform(X[:9]) == pytest.approx(fit.transform(X[:9]))
 
 
 def test_the_record_of_a_run_holds_the_warp_and_the_symmetries_as_numbers(annulus, tmp_path):

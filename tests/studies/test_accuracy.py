@@ -8,11 +8,8 @@ import numpy as np
 import pytest
 
 from manifactor._support.workers import Here
-from manifactor.datasets import FIELD
 from studies import accuracy
-from studies.accuracy import Case, TableSettings, full_table, quick_table
-from studies.baselines import BASELINES, METHODS
-from studies.field import FieldSettings
+from studies.accuracy import Case, quick_table
 
 FIELDS = {"group", "shape", "seed", "verdict", "solved", "own", "leak", "seconds"}
 
@@ -33,19 +30,6 @@ def test_the_quick_benchmark_prints_a_table_and_writes_every_run(tmp_path, monke
         accuracy.main(["--quick"])
 
 
-def test_the_table_has_every_baseline_and_shape_of_the_field_and_what_the_settings_say():
-    levels = {"seeds": 1, "noise_levels": (0.1,), "small_sizes": ()}
-    table = full_table(TableSettings(**levels, field=FieldSettings(near_sizes=(500,))))
-    assert set(BASELINES) < {case.method for case, _ in table} == set(METHODS)
-    field = {case.shape for case, _ in table if case.group in FIELD}
-    assert field == {name for shapes in FIELD.values() for name in shapes}
-    groups = {case.group: (case.n, seeds) for case, seeds in table}
-    assert groups["gaussian, n = 30000"][0] == 30_000
-    assert groups["near products, n = 500"][0] == 500
-    assert groups["the paper's"][1] == groups["noise 0.10"][1] == 1
-    assert not any(group.startswith(("noise 0.05", "n = ")) for group in groups)
-
-
 def test_a_run_is_scored_against_the_truth():
     found = accuracy.record(Case("boxes", "square", n=200, method="pca"), 0)
     assert set(found) >= FIELDS
@@ -54,17 +38,6 @@ def test_a_run_is_scored_against_the_truth():
     assert not found["solved"]
     assert found["attainable"] == 1.0
     assert accuracy.record(Case("boxes", "rectangle", n=300, method="pca"), 0)["solved"]
-
-
-def test_a_separable_shape_is_right_if_solved_and_called_so(monkeypatch):
-    monkeypatch.setitem(METHODS, "knowing", lambda X, truth, seed: (truth, "separable"))
-    case = Case("x", "annulus", n=300, method="knowing", families="separable 2-D")
-    assert accuracy.record(case, 0)["right"]
-    # An irreducible shape that is called so is wrong, although its only factor is found.
-    case = replace(case, shape="lens", families="irreducible")
-    found = accuracy.record(case, 0)
-    assert found["solved"]
-    assert not found["right"]
 
 
 def test_a_symmetry_is_right_if_named_with_its_angle(monkeypatch):

@@ -3,23 +3,15 @@
 import json
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
 from manifactor import ManifoldFactorizer, datasets
 from manifactor._support.workers import Here
 from studies import advice
 from studies.advice import Case, Trial, render
-from studies.mixture import FAMILIES, Problem, draw
+from studies.mixture import Problem
 
 pytestmark = pytest.mark.nightly
-
-
-@pytest.mark.parametrize("family", FAMILIES)
-def test_a_problem_is_drawn_with_as_many_samples_as_asked_for(family):
-    problem = draw(3, family=family, n_samples=400)
-    assert len(problem.X) == 400
-    assert all(len(each) == 400 for each in problem.truth)
 
 
 @pytest.fixture(scope="module")
@@ -37,16 +29,6 @@ def test_a_fit_that_finds_more_factors_than_the_first_helped(rectangle):
     assert advice._outcome(rectangle, again, 0)["outcome"] == "nothing"
     right = ManifoldFactorizer(random_state=0).fit(rectangle.problem.X)
     assert advice._outcome(replace(rectangle, fit=right), again, 0)["outcome"] == "hurt"
-
-
-def test_thinning_takes_samples_where_they_are_dense():
-    rng = np.random.default_rng(0)
-    X = np.r_[rng.uniform(size=(900, 2)), rng.uniform(1, 2, size=(100, 2))]
-    problem = Problem(X, ((X,),), "", "")
-    kept = advice.thinned(Case(problem, problem, None)).problem.X
-    sparse = (kept > 1).all(axis=1).sum()
-    assert 450 < len(kept) < 550
-    assert sparse > 85
 
 
 def test_the_study_counts_what_came_of_each_piece_of_advice(tmp_path, monkeypatch, capsys):

@@ -1,13 +1,11 @@
 """Benchmarks of other methods and of sensitivity: what they change, count, refuse and replace."""
 
 import sys
-import warnings
 from importlib import import_module
 from pathlib import Path
 
 import numpy as np
 import pytest
-from sklearn.decomposition import FastICA
 
 from manifactor.judging.table import CRITERIA
 from manifactor.operators import neighbors
@@ -48,22 +46,6 @@ def test_columns_are_divided_as_they_explain_the_true_factors_best(peers):
     np.testing.assert_array_equal(second, line)
     with pytest.raises(ValueError, match=r"at least as many .* factors, 3; got 2"):
         peers.best_division(columns[:, :2], [circle, line])
-
-
-def test_a_method_that_did_not_converge_is_marked_in_its_row(peers, monkeypatch):
-    def stopped(X, sizes, seed):
-        return FastICA(sum(sizes), max_iter=1, random_state=seed).fit_transform(X)
-
-    def loud(X, sizes, seed):
-        warnings.warn("about the data", stacklevel=2)
-        return X
-
-    monkeypatch.setattr(peers, "METHODS", {"stopped": stopped, "loud": loud})
-    X = np.random.default_rng(0).uniform(size=(100, 2))
-    truth = [X[:, :1], X[:, 1:]]
-    for name, said in (("stopped", "stopped (1 of 1 did not converge)"), ("loud", "loud")):
-        row = peers.row("square", name, [peers.result(name, X, truth, 0)])
-        assert row.startswith(f"| square | {said} | ")
 
 
 def variation(sensitivity, module, name, new):

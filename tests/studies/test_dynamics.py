@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from studies import dynamics
-from studies.dynamics import GROUPS, LINE, RING, filmed, folded, random_map, record, render
+from studies.dynamics import GROUPS, LINE, RING, random_map, record, render
 
 pytestmark = pytest.mark.nightly
 
@@ -15,18 +15,6 @@ def test_maps_are_smooth_and_the_same_for_a_seed(rng, view):
     one, other = (random_map((RING, LINE), view, np.random.default_rng(1)) for _ in range(2))
     assert np.array_equal(one(u), other(u))
     assert np.abs(one(u + 1e-6) - one(u)).max() < 1e-4
-
-
-def test_walks_stay_on_their_latent():
-    free = np.array([-0.2, 0.3, 1.2, 2.1])
-    assert folded(free, LINE) == pytest.approx([0.2, 0.3, 0.8, 0.1])
-    assert folded(free, RING) == pytest.approx([0.8, 0.3, 0.2, 0.1])
-
-
-def test_a_film_shows_each_ball_where_it_is(rng):
-    frames = filmed(np.array([[0.0, 0.0], [0.5, 1.0]]), (LINE, LINE), rng).reshape(2, 16, 24)
-    assert frames[[0, 0, 1, 1], [5, 13, 5, 3], [3, 3, 12, 20]].min() > 0.7
-    assert np.abs(frames[:, 15, 23]).max() < 0.1
 
 
 def test_the_table_counts_solved_fits_of_each_group(monkeypatch):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from studies.families import FAMILIES, SYMMETRIC, draw
+from studies.families import FAMILIES, draw
 
 pytestmark = pytest.mark.nightly
 
@@ -53,16 +53,6 @@ def test_an_ellipsoid_has_the_equation_of_one_and_is_even_by_area():
     np.testing.assert_allclose(flows.mean(axis=0), flows.mean(), rtol=0.05)
 
 
-@pytest.mark.parametrize(
-    ("group", "name", "power"), [("separable 2-D", "disc", 2), ("separable 3-D", "ball", 3)]
-)
-def test_discs_and_balls_are_even_and_tails_fade_out(group, name, power):
-    _, (radius, _) = draw(group, name, 4000, random_state=0)
-    assert stats.kstest(radius[:, 0] ** power, "uniform").pvalue > 0.01
-    _, (radius, _) = draw(group, name, 4000, density="tails", random_state=0)
-    assert (radius > 0.95).mean() < 0.02
-
-
 @pytest.mark.parametrize("name", ["moebius", "klein_bottle", "reflected_disc", "reflected_sphere"])
 def test_a_fibre_comes_back_reflected(name):
     chart = member("twisted", name)
@@ -72,10 +62,3 @@ def test_a_fibre_comes_back_reflected(name):
     back = [np.pi - q[0], q[1]] if name == "reflected_sphere" else [*q[:-1], -q[-1]]
     start, end = np.zeros_like(q[0]), np.full_like(q[0], 2 * np.pi)
     np.testing.assert_allclose(chart.place(end, *q), chart.place(start, *back), atol=1e-12)
-
-
-@pytest.mark.parametrize("name", SYMMETRIC)
-def test_symmetric_shapes_have_a_name_and_tori_an_angle(name):
-    X, symmetry = draw("symmetric", name, 50, random_state=0)
-    assert X.shape[0] == 50
-    assert (symmetry.lattice_angle is not None) == (symmetry.name == "flat torus")

@@ -10,11 +10,9 @@ import pytest
 from manifactor import DiffusionMap, datasets
 from manifactor.runs.options import FitOptions
 from studies.paper import textbook
-from studies.paper.beyond import angle_error, joint_angles
 from studies.paper.cases import BEYOND, CASES
 from studies.paper.fig5 import CUT_SHAPES
 from studies.paper.fig6 import embeddings
-from studies.paper.fig7 import pure_share, side_shares
 from studies.paper.finding import WAYS, found_in_images
 from studies.paper.pairs import best_similarities
 from studies.paper.panels import lowest_functions
@@ -66,10 +64,6 @@ def test_a_true_factor_that_was_not_found_counts_as_nothing(torus_found):
     shown = embeddings(half, torus_found, 0)
     hidden = [ways["published"] for ways in shown if ways["published"].values is None]
     assert [one.r2 for one in hidden] == [[0.0, 0.0]]
-
-
-def ring(angle):
-    return np.column_stack([np.cos(angle), np.sin(angle)])
 
 
 # The paper's algorithm, as a textbook has it, and its scores of pairs.
@@ -132,36 +126,7 @@ def test_words_and_tables_agree_with_the_numbers(made):
 # Figures 5 to 7.
 
 
-def test_the_default_embeds_both_circles_of_a_torus(torus_found):
-    for ways in embeddings(torus_found, torus_found, 0):
-        own, other = ways["default"].r2
-        assert own > 0.95
-        assert other < 0.1
-        assert ways["diffusion map"].values.shape == (800, 2)
-    shares = side_shares(torus_found)
-    assert [share.shape[1] for share in shares] == [2, 2]
-    assert pure_share(shares) > 0.9
-    assert pure_share(shares, pure_r2=1.1) == 0
-
-
 # Shapes beyond the paper's.
-
-
-def test_joint_angles_are_the_first_link_and_the_difference_of_both(torus_found, rng):
-    first, second = rng.uniform(0, 2 * np.pi, size=(2, 500))
-    found = replace(
-        torus_found,
-        truth=(ring(first), ring(second)),
-        places=(ring(1 - first), ring(second + 2)),
-        factors=tuple(replace(factor, topology="circle") for factor in torus_found.factors),
-        rows=np.arange(500),
-    )
-    angles = joint_angles(found)
-    for joint, true in ((1, first), (2, second - first)):
-        assert angle_error(angles[joint][0], true)[1] < 1.5
-    # Links that are no circles have no angles.
-    intervals = tuple(replace(factor, topology="interval") for factor in torus_found.factors)
-    assert joint_angles(replace(torus_found, factors=intervals)) == {}
 
 
 # Rates and seconds.

@@ -109,13 +109,6 @@ def test_the_same_seed_gives_the_same_numbers_and_another_seed_others(tmp_path, 
     assert runs[0] == runs[1] != runs[2]
 
 
-def test_a_folder_of_something_else_is_left_alone(tmp_path):
-    (tmp_path / "numbers.json").write_text("{}")
-    with pytest.raises(ValueError, match="new, empty, or hold"):
-        list(reproduce(["fig1"], tmp_path, Settings(quick=True)))
-    assert (tmp_path / "numbers.json").read_text() == "{}"
-
-
 # The page.
 
 TABLE = {"caption": "Seconds.", "header": ["N", "ours"], "rows": [["20", "0.1"]]}

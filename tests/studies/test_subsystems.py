@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from studies.subsystems import GROUPS, LAG, composite, cube, record, render, well_chain
+from studies.subsystems import GROUPS, LAG, cube, record, render, well_chain
 
 pytestmark = pytest.mark.nightly
 
@@ -20,13 +20,6 @@ def test_chains_keep_their_density_and_forget_at_the_slowest_rate(name):
     start = np.where(x > 0, 1.0, -1.0) if name == "wells" else np.cos(x)
     one, two = (density * start @ np.linalg.matrix_power(moves, k) @ start for k in (2, 3))
     assert -np.log(two / one) / LAG == pytest.approx(rate, rel=1e-3)
-
-
-def test_recordings_are_those_of_the_truth():
-    drawn = cube(0, n_steps=2000, copied=0.5)
-    assert drawn.X.shape == (1, 2000, 20)
-    assert [state.shape[2] for state in drawn.states] == [2, *8 * [1]]
-    assert composite(0, runs=3).X.shape == (3, 101, 10)
 
 
 def test_the_table_counts_right_numbers_and_rates(monkeypatch):

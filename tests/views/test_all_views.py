@@ -18,7 +18,6 @@ from manifactor.runs.folder import read_run
 from manifactor.runs.run import open_run
 from manifactor.views import figures
 from manifactor.views.explorer.previews import Viewpoint
-from manifactor.views.figures import scale_bar
 from manifactor.views.report import write_movies, write_report
 from tests.views.scenes import open_scene
 
@@ -114,21 +113,6 @@ def test_a_direction_is_two_numbers(moving):
     assert asked["look"].view == (270, 180)
 
 
-def test_scale_bars_have_round_lengths():
-    lengths = [scale_bar(width)["length"] for width in (100, 240, 264, 1300, 9)]
-    assert lengths == [20, 50, 100, 500, 2]
-
-
-def test_averages_of_all_views_are_volumes(moving_run, tmp_path, capsys):
-    typed = ["average", str(moving_run), "--factor", "2", "--bins", "3", "--out"]
-    assert main([*typed, str(tmp_path / "volumes")]) == 0
-    assert len(list(tmp_path.glob("volumes/average_*.mrc"))) == 3
-    assert "3 volumes of the model that all 400 particles gave" in capsys.readouterr().out
-    for option in ("--match", "--halves"):
-        assert main([*typed, str(tmp_path / "no"), option]) == 2
-        assert f"{option} is for means of images" in capsys.readouterr().err
-
-
 # Coordinates that another program found.
 
 N_GIVEN = 300
@@ -212,23 +196,6 @@ def test_each_source_follows_the_direction_and_the_sliders(given_scene):
         assert here == image(scene, source)["image"]
         assert here != image(scene, source, view=(90.0, 40.0))["image"]
         assert here != image(scene, source, at=other)["image"]
-
-
-@pytest.mark.slow
-def test_the_page_of_given_coordinates_is_told_what_can_be_shown(given_scene):
-    scene = given_scene
-    about = json.loads(json.dumps(scene.about(), allow_nan=False))
-    preview = about["preview"]
-    assert list(preview["bars"]) == list(preview["sources"])
-    assert preview["views"]["expected"]
-    assert sum(preview["views"]["counts"]) == N_GIVEN
-    assert (scene.preview.what.motions.model.consistency > 0.3).all()
-    assert [cone.width for cone in scene.preview.what.cones] == [30, 30]
-    assert "column 1" in about["columns"]  # what was fitted can still be coloured by
-    asked = near_arguments({"at": [[0.5], [0.0]]}, scene)
-    assert asked["look"].source == "molecule"
-    with pytest.raises(ValueError, match="`source` must be one of molecule"):
-        near_arguments({"at": [[0.5], [0.0]], "source": "else"}, scene)
 
 
 @pytest.mark.slow

@@ -31,15 +31,6 @@ def test_a_function_has_its_zero_in_the_middle_of_the_colours(ax):
     assert low == -high < 0
 
 
-def test_rates_are_drawn_over_their_confidence(ax):
-    rates = [plots.Rate(0.2, 0.5, 0.3, 0.7), plots.Rate(0.8, 1.0, 0.9, 1.0)]
-    plots.reliability(ax, {"product": rates})
-    assert "product" in ax.get_legend_handles_labels()[1]
-    x, y = ax.containers[0].lines[0].get_data()
-    assert [*x, *y] == [0.2, 0.8, 0.5, 1.0]
-    assert "too few answers" in plots.reliability(ax, {}).texts[0].get_text()
-
-
 @pytest.fixture
 def pyplot():
     """The state of pyplot, without figures before and after a test."""
@@ -64,18 +55,6 @@ def test_cells_have_equal_areas_on_the_map_and_their_middles_inside():
     x, y, z = cells.centres.T
     middles = _mollweide(np.degrees(np.arctan2(y, x)), z)
     assert all(map(lambda outline, middle: Path(outline).contains_point(middle), outlines, middles))
-
-
-def test_empty_cells_are_not_drawn_and_marks_are_numbered():
-    cells = sphere_cells(6)
-    values = np.where(np.arange(len(cells)) == 3, 7, 0)
-    with plots.style(plots.CLEAR):
-        figure = plots.new_figure(4, 2)
-        ax = plots.sphere(figure.subplots(), cells, values, marks=[np.array([0.0, 1, 0])])
-        assert len(ax.collections[0].get_paths()) == 1
-        assert [text.get_text() for text in ax.texts] == ["1"]
-        for suffix in (".png", ".svg"):
-            assert len(plots.clear_picture(figure, suffix)) > 1000
 
 
 # Fits.
@@ -192,15 +171,6 @@ def test_the_overview_has_all_factors_and_what_they_were_found_by(torus, pyplot)
     assert pickle.loads(pickle.dumps(figure)).get_axes()
 
 
-def test_axes_are_given_first_by_name_or_not_at_all(ax, torus, pyplot):
-    drawn = plots.embedding(ax, torus, 0)
-    assert drawn is ax
-    assert plots.embedding(torus, 0, ax=ax) is ax
-    new = plots.embedding(torus, 0)
-    assert new.figure is not ax.figure
-    assert pyplot.get_fignums() == [new.figure.number]
-
-
 def test_factors_of_a_sum_are_drawn_without_functions(ax, sum_torus, pyplot):
     assert (owners(sum_torus.spectrum_, sum_torus.factorization_.coefficients) == -1).all()
     assert "no eigenfunctions" in plots.angles(ax, sum_torus).texts[0].get_text()
@@ -294,20 +264,6 @@ def test_reasons_and_advice_are_shown_unless_it_is_a_product(torus):
     assert evidence.advice[:20] in html
     # The statistics are there, and folded.
     assert html.partition("<details>")[2].startswith("<summary>Details</summary>1 of ")
-
-
-def test_a_notebook_says_how_lengths_change_where_coordinates_separate(annulus):
-    html = result_html(annulus)
-    assert re.search(r"<strong>separable.*</strong> \(1,000 samples\)", html)
-    assert str(annulus.evidence_.warp) in html
-
-
-def test_a_surface_is_a_small_cloud(disk):
-    html = result_html(disk)
-    (cloud,) = drawings(html)
-    points = cloud[0].get("d").count("h0")
-    assert 300 <= points <= 400
-    assert len(html) < 10_000
 
 
 def test_no_drawing_package_is_needed(torus, monkeypatch):

@@ -13,7 +13,6 @@ import pytest
 from manifactor.command.arguments import parse_arguments
 from manifactor.command.fitting import tasks_of
 from manifactor.command.main import main
-from manifactor.cryoem import pages
 from manifactor.cryoem.files.mrc import write_stack
 from manifactor.judging.evidence import Warp
 from manifactor.judging.table import CRITERIA
@@ -189,18 +188,6 @@ def images(made, tmp_path, rng):
     record = {**record, "input": str(tmp_path / "stack.mrcs"), "components": {"text": "600 images"}}
     write_run(fit, tmp_path / "images", record=record)
     return tmp_path / "images"
-
-
-def test_averages_are_shown_and_said_to_be_of_some_samples(images, undrawn, monkeypatch):
-    monkeypatch.setattr(pages, "MOST_AVERAGED", 500)
-    text = write_report(images).read_text()
-    reader = Reader(text)
-    said = "Strip of 12 mean images. Means of 500 of 600 images, drawn at random"
-    assert [said in label for label in reader.values("aria-label")].count(True) == 2
-    # Of each factor a strip, and before all words a film of the same images.
-    assert [tag for tag, _ in reader.elements].count("img") == 2 * (12 + 1)
-    assert text.count(">5 Å<") == 4  # 8 pixels of 2 Angstrom
-    assert text.index('class="frames"') < text.index("600 samples") < text.index('class="tiles"')
 
 
 def test_bars_end_beyond_their_limit_exactly_where_tests_do(annulus_run, annulus):

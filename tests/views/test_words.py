@@ -56,14 +56,6 @@ def test_failed_tests_are_counted_and_their_problems_told_with_options(torus):
     assert failed.startswith("1 of 2 tests failed: 3 are few: raise --fit-samples, not `gain`.")
 
 
-def test_an_attribute_in_advice_is_not_taken_for_an_option(torus):
-    pieces = replace(torus.evidence_, known=replace(torus.evidence_.known, pieces=2))
-    said = words.verdict({}, changed(torus, evidence=pieces))
-    assert said[-1].endswith(
-        "2 pieces that the samples fall into by itself (`components_`), and compare."
-    )
-
-
 def test_a_warning_takes_the_place_of_advice_to_use_the_coordinates(torus):
     record = {"confounders": [{"name": "defocus", "factor": 1, "meaning": "it is defocus"}]}
     assert "Use the coordinates" in words.verdict({}, torus)[-1]
@@ -159,15 +151,6 @@ def test_a_preparation_is_shown_in_words(torus):
     fit = changed(torus, diffusion=replace(torus.diffusion_, choices=choices))
     values = {name: value for name, value, _ in words.choices_table({}, fit).rows}
     assert values["preparation"] == "2 principal components"
-
-
-def test_leakage_has_no_numbers_on_its_diagonal(torus):
-    rows = words.leakage_table(torus).rows
-    assert [row[0] for row in rows] == ["factor 1", "factor 2"]
-    assert rows[0][1] == rows[1][2] == ""
-    assert rows[0][2] == f"{torus.evidence_.leakage[0, 1]:.2f}"
-    single = changed(torus, evidence=replace(torus.evidence_, leakage=np.full((1, 1), np.nan)))
-    assert words.leakage_table(single).rows == []
 
 
 def test_confounders_are_ordered_by_property_and_factor():

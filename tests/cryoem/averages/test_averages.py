@@ -14,13 +14,12 @@ from manifactor.cryoem.averages import (
     average,
     correction,
     half_sets,
-    restored,
     weighted_means,
     write_averages,
 )
 from manifactor.cryoem.files.particles import Particles
 from manifactor.cryoem.files.stacks import ImageArray
-from manifactor.cryoem.one_view import View, can_weigh, particle_ctf
+from manifactor.cryoem.one_view import View, particle_ctf
 from manifactor.runs.places import Place
 from manifactor.views.pictures import can_write_mp4
 
@@ -78,12 +77,6 @@ def test_the_grid_of_two_factors_has_its_rows_along_the_first(run):
     means = averaged(run, [1, 2], n_bins=3).means.reshape(3, 3, SIDE, SIDE)
     assert (np.diff(means[..., 0, 0], axis=0) > 0.2).all()
     assert (np.diff(means[..., 0, 1], axis=1) > 0.2).all()
-
-
-def test_at_most_so_many_samples_are_averaged_the_same_ones_every_time(run):
-    found, again = (averaged(run, [1], n_bins=2, most=50) for _ in range(2))
-    assert found.matching.counts.sum() == 50
-    assert np.array_equal(found.means, again.means)
 
 
 def test_what_cannot_be_averaged_is_refused(run, latents, monkeypatch):
@@ -234,19 +227,3 @@ def test_images_whose_ctf_was_treated_before_are_not_treated_again(column, times
     found = particles(**{column: 1})
     stack = images(found, times=times, noise=0.3)
     assert likeness(corrected(View(ImageArray(stack, PIXEL), found, weigh=True))) > 0.9
-
-
-def test_a_bin_without_images_stays_empty():
-    means = np.stack([truth(), np.zeros((SIZE, SIZE))])
-    found = restored(means, np.stack([np.full(35, 0.5), np.zeros(35)]))
-    assert np.ptp(found[0]) > 1
-    assert not found[1].any()
-
-
-def test_without_a_defocus_nothing_is_corrected():
-    found = Particles(Path("a.star"), np.arange(SEEN))
-    source = ImageArray(np.zeros((SEEN, SIZE, SIZE)), PIXEL)
-    assert not can_weigh(source, found)
-    same = correction(View(source, found), np.zeros(SEEN, int), weights=np.ones(SEEN), n_bins=1)
-    mean = truth()[None]
-    assert same(mean) is mean

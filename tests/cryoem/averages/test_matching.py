@@ -67,23 +67,6 @@ def test_neither_the_start_of_a_circle_nor_the_order_of_samples_matters(rng):
     assert again.weights == pytest.approx(first.weights[order])
 
 
-def test_places_that_a_bin_lacks_have_no_weight(rng):
-    labels = np.repeat([0, 1], 100)
-    b = np.r_[rng.uniform(0, 0.5, size=100), rng.uniform(0, 1, size=100)]
-    matching = match(labels, [Place(b, "interval")], n_bins=2)
-    assert (matching.weights[b > 0.6] == 0).all()
-    assert matching.n_cells < 12
-    assert matching.dropped == pytest.approx(np.mean(matching.weights == 0))
-
-
-def test_without_other_factors_all_samples_of_a_bin_weigh_the_same():
-    matching = match(np.array([0, 0, 1, -1]), [], n_bins=3)
-    assert matching.weights.tolist() == [0.5, 0.5, 1, 0]
-    assert matching.effective_sizes.tolist() == [2, 1, 0]
-    assert matching.counts.tolist() == [2, 1, 0]
-    assert matching.unevenness == (0, 0)
-
-
 def test_bins_that_cannot_be_matched_are_refused():
     b = np.linspace(0, 1, 200)
     with pytest.raises(ValueError, match=r"none of the 6 cells .* bin \d lacks [45] of them"):

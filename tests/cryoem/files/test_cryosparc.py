@@ -131,13 +131,6 @@ def test_what_is_known_of_the_particles_is_read(save, table):
         np.testing.assert_allclose(particles.microscope[name], expected, rtol=1e-6)
 
 
-def test_what_a_file_does_not_tell_is_left_out(save, table):
-    particles = read_particles(save(table[["uid", "ctf/df1_A"]]))
-    for name in ("stack", "slice", "pixel_size", "angles", "shift"):
-        assert getattr(particles, name) is None
-    assert list(particles.microscope) == ["defocus_u"]
-
-
 def test_old_fields_keep_their_order_and_bytes_and_new_ones_follow(save, table):
     new = loaded(particles_with(read_particles(save(table)), NEW))
     assert new.dtype.names == (*table.dtype.names, *(f"manifactor/{name}" for name in NEW))
@@ -147,23 +140,6 @@ def test_old_fields_keep_their_order_and_bytes_and_new_ones_follow(save, table):
     for name, values in NEW.items():
         assert new.dtype[f"manifactor/{name}"] == np.dtype("<f4")
         assert np.array_equal(new[f"manifactor/{name}"], values.astype("<f4"))
-
-
-def test_files_are_written_in_their_order_anew_and_without_gaps(save, table):
-    particles = read_particles(save(table))[np.array([5, 1, 3])]
-    out = loaded(particles_with(particles, {"factor1": np.array([50.0, 10.0, 30.0])}))
-    assert out["uid"].tolist() == table["uid"][[1, 3, 5]].tolist()
-    assert out["manifactor/factor1"].tolist() == [10, 30, 50]
-    # Places of an earlier run are replaced.
-    expected = particles_with(read_particles(save(table)), NEW)
-    once = particles_with(read_particles(save(table)), {**NEW, "factor9": np.zeros(len(table))})
-    path = save(loaded(once))
-    assert particles_with(read_particles(path), NEW) == expected
-    # Gaps between fields do not become fields.
-    kinds = [("uid", "<u8"), ("blob/idx", "u1"), ("ctf/df1_A", "<f8")]
-    gaps = np.zeros(7, dtype=np.dtype(kinds, align=True))
-    new = loaded(particles_with(read_particles(save(gaps)), {"factor1": NEW["factor1"]}))
-    assert new.dtype.names == ("uid", "blob/idx", "ctf/df1_A", "manifactor/factor1")
 
 
 def test_angles_are_those_of_relion(rng):

@@ -5,7 +5,6 @@ import pytest
 
 from manifactor.cryoem.files.formats import read_particles
 from manifactor.cryoem.files.particles import Particles, view_directions
-from manifactor.runs.places import Place, coordinate_columns
 
 from ..star_files import RELION_30, RELION_31
 
@@ -73,21 +72,6 @@ def test_what_relion_writes_is_read(
         np.testing.assert_allclose(particles.microscope[name], values, err_msg=name)
 
 
-def test_what_a_file_does_not_tell_is_left_out(read):
-    particles = read("data_particles\n\nloop_\n_rlnOriginX #1\n_rlnAngleRot #2\n0 1\n1 2\n")
-    assert particles.microscope == {}
-    for name in ("stack", "slice", "pixel_size", "angles", "shift"):
-        assert getattr(particles, name) is None
-    # A 2-D classification states the in-plane angle alone.
-    classified = read("data_\nloop_\n_rlnAnglePsi #1\n_rlnClassNumber #2\n10 3\n-20 3\n30 1\n")
-    assert classified.microscope["class"].tolist() == [3, 3, 1]
-    assert classified.in_plane_only
-    assert classified.angles.tolist() == [[0, 0, 10], [0, 0, -20], [0, 0, 30]]
-    # Names may hold an at sign of their own.
-    named = read("data_\nloop_\n_rlnImageName #1\n000003@me@home/stack.mrcs\n")
-    assert (named.slice.tolist(), named.stack.tolist()) == ([2], ["me@home/stack.mrcs"])
-
-
 def test_there_is_one_pixel_size_and_a_given_one_counts(read):
     given = read(RELION_31, pixel_size=2.5)
     assert given.pixel_size == 2.5
@@ -101,12 +85,6 @@ def test_there_is_one_pixel_size_and_a_given_one_counts(read):
         mixed = read(text.replace(old, new, 1))
         with pytest.raises(ValueError, match=message):
             _ = mixed.pixel_size
-
-
-def test_other_particles_have_another_fingerprint(read):
-    particles = read(RELION_31)
-    assert particles.fingerprint == read(RELION_31).fingerprint
-    assert particles[[1, 0, 2]].fingerprint != particles[[0, 1, 2]].fingerprint
 
 
 def test_what_is_no_file_of_particles_is_refused(tmp_path):
@@ -158,15 +136,3 @@ def test_a_view_takes_what_is_near_on_the_sphere(rng, rot, tilt, width):
     assert seen.tolist() == (distance(rot, tilt, angles) < width).tolist()
     flat = angles * [1, 1, 0]
     np.testing.assert_array_equal(view_directions(angles), view_directions(flat))
-
-
-def test_columns_have_the_names_of_their_format():
-    sheet = Place(np.arange(6.0).reshape(3, 2), "other", np.ones(3))
-    places = [Place(np.zeros(3), "circle"), sheet]
-    for suffix, names in (
-        (".star", "mfFactor1 mfFactor2Dimension1 mfFactor2Dimension2 mfFactor2Confidence"),
-        (".cs", "factor1 factor2_dimension1 factor2_dimension2 factor2_confidence"),
-    ):
-        columns = coordinate_columns(places, suffix)
-        assert " ".join(columns) == names
-        assert columns[names.split()[2]].tolist() == [1, 3, 5]

@@ -128,24 +128,6 @@ def test_the_pixel_size_is_that_of_the_particles_or_of_the_stack_or_one(tmp_path
     assert stack_images(save(tmp_path / "b.mrcs", named(2))).pixel_size == 1
 
 
-@pytest.mark.parametrize("parts", [(STAMP,), (MACHINE,), (STAMP, MACHINE, *range(7, 13))])
-@pytest.mark.parametrize("kind", ["<f4", ">f4", "<i2"])
-def test_a_stack_without_stamps_is_read(tmp_path, parts, kind):
-    path = save(tmp_path / "a.mrcs", named(3).astype(kind))
-    source = stack_images(with_words(path, dict.fromkeys(parts, 0)))
-    assert np.array_equal(gathered(source), named(3).astype(kind).astype("f4"))
-    assert source.pixel_size == 1
-    assert not source.pixel_size_stated
-
-
-def test_a_cube_named_as_a_volume_is_no_stack(tmp_path):
-    cube = named(4, shape=(4, 4))
-    assert len(stack_images(save(tmp_path / "a.mrcs", cube))) == 4
-    with pytest.raises(ValueError, match="looks like a volume, 4 x 4 x 4; images are"):
-        stack_images(save(tmp_path / "a.mrc", cube))
-    assert len(stack_images(save(tmp_path / "b.mrc", named(3, shape=(4, 4))))) == 3
-
-
 @pytest.mark.parametrize(
     ("name", "place"),
     [
@@ -201,14 +183,6 @@ def test_a_large_stack_is_never_in_memory_as_a_whole(tmp_path):
     assert peak < 5 * source.block_bytes  # read, converted, handed over, and the one before
 
 
-@pytest.mark.parametrize("value", [np.nan, np.inf, -1.0, 0.0])
-def test_a_pixel_size_that_cannot_be_is_none(tmp_path, value):
-    path = save(tmp_path / "a.mrcs", named(3), voxel_size=2.0)
-    assert stack_images(path).pixel_size_stated
-    source = stack_images(with_words(path, {WIDTH: value}, "<f4"))
-    assert (source.pixel_size, source.pixel_size_stated) == (1, False)
-
-
 @pytest.mark.parametrize(
     "damage",
     [
@@ -233,13 +207,6 @@ def test_a_damaged_stack_gives_one_line_that_names_it(tmp_path, damage):
     with pytest.raises(ValueError, match=r"a.mrcs is not a whole MRC file") as error:
         particle_images(particles_at(tmp_path / "p.star", "a.mrcs", [0]))
     assert "\n" not in str(error.value)
-
-
-def test_what_follows_a_stack_is_named_with_the_file(tmp_path):
-    path = save(tmp_path / "a.mrcs", named(3))
-    path.write_bytes(path.read_bytes() + b"more")
-    with pytest.warns(RuntimeWarning, match=r"a.mrcs is 4 bytes longer than its header"):
-        assert len(stack_images(path)) == 3
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,6 @@ NEW = {
     "mfFactor1": np.linspace(0, 359, 6),
     "mfFactor1Confidence": np.array([1, 0.5, 0.25, 1e-7, 0, 0.999]),
 }
-RELION_5_TABLE = RELION_5[RELION_5.index("loop_", RELION_5.index("data_particles")) :]
 TAILS = [f"{angle:.6f} {sure:.6f}" for angle, sure in zip(*NEW.values(), strict=True)]
 
 
@@ -96,28 +95,6 @@ def test_any_choice_of_rows_drops_the_others_and_nothing_else(keep, flavour):
     assert [found.lines[i].split() for i in found.rows] == [
         [*loop.lines[loop.rows[i]].split(), str(i)] for i in kept
     ]
-
-
-def test_what_is_written_by_hand_is_kept(tmp_path):
-    head, rows = RELION_5.rsplit("#14 \n", 1)
-    first, rest = rows.split("\n", 1)
-    for text in (
-        f"# made by hand\n{head}#14 \n\n# the first\n{first}\n   # between\n{rest}\n\n# Frühling\n",
-        # With tabs, and without a space behind the last value.
-        "\n".join("\t".join(line.split()) for line in RELION_31.splitlines()) + "\n",
-        # The only table with images is that of the particles.
-        RELION_5.replace("data_particles", "data_subset"),
-    ):
-        assert_only_added(text, written(tmp_path, text))
-    # A mark at the start.
-    text = "\ufeffdata_particles\n" + RELION_5_TABLE
-    assert written(tmp_path, text, columns={}) == text
-    # A comment stays behind the values.
-    text = RELION_5.replace("group_01 \n", "group_01   # a doubtful one\n", 1)
-    new = written(tmp_path, text)
-    assert f"group_01 {TAILS[0]}   # a doubtful one\n" in new
-    # Places of an earlier run in front of it are replaced.
-    assert f"group_01 {TAILS[0]} # a doubtful one\n" in written(tmp_path, new)
 
 
 @pytest.mark.parametrize(

@@ -67,39 +67,11 @@ def test_an_offset_of_each_image_and_the_scale_of_all_change_nothing(simulation,
     np.testing.assert_allclose(*np.abs([shifted.samples[:, 0], plain.samples[:, 0]]), atol=0.05)
 
 
-def test_a_stack_masked_before_is_no_less_noisy(simulation, plain):
-    masked = simulation.images * circular_mask(SIZE, SIZE / 2).astype(np.float32)
-    found = components(masked)
-    np.testing.assert_allclose(found.signal_to_noise[:4], plain.signal_to_noise[:4], rtol=0.2)
-
-
-def test_the_papers_preparation_is_four_components_of_unit_variance(simulation):
-    found = components(simulation.images, components=4, standardise=True)
-    np.testing.assert_allclose(found.samples.std(axis=0), np.ones(4), rtol=1e-5)
-    # The noise has variance 1.
-    np.testing.assert_allclose(found.weights, 1 / np.sqrt(1 + found.signal_to_noise), rtol=0.05)
-
-
 def test_many_images_are_projected_a_block_at_a_time(simulation, plain, monkeypatch):
     monkeypatch.setattr(module, "LEARNING_BYTES", 4 * plain.n_coefficients * (N - 1))
     source = ImageArray(simulation.images, PIXEL, block_bytes=100 * 4 * SIZE**2)
     found = components(View(source))
     assert all(likeness(found, plain, j) > 0.999 for j in range(3))
-
-
-def test_the_low_pass_is_bounded_by_a_number_of_coefficients(simulation, plain, monkeypatch):
-    monkeypatch.setattr(module, "MAX_COEFFICIENTS", 100)
-    few = components(simulation.images)
-    assert few.n_coefficients < 130 < plain.n_coefficients
-    assert few.low_pass == pytest.approx(SIZE * PIXEL / 5)
-
-
-def test_an_odd_box_has_the_components_of_an_even_one(simulation, plain):
-    odd = simulation.images[:, 1:, 1:]
-    found = components(odd)
-    assert all(likeness(found, plain, j) > 0.99 for j in range(3))
-    coarse = components(odd, low_pass=53 * PIXEL / 5)
-    assert coarse.low_pass == pytest.approx(53 * PIXEL / 5)
 
 
 def test_noise_alone_is_refused(rng):
@@ -171,18 +143,6 @@ def test_the_noise_of_white_noise_is_its_variance_in_every_shell(rng):
     assert (np.abs(found.signal) < 5 * found.error)[1:].all()
 
 
-def test_a_wave_has_its_variance_in_its_own_shell(rng):
-    wave = 2 * np.cos(2 * np.pi * 5 * np.arange(SIDE) / SIDE)
-    found = surveyed(rng.normal(size=(800, 1, 1)) * wave + rng.normal(size=(800, SIDE, SIDE)))
-    assert np.argmax(found.signal + found.noise) == 5
-
-
-def test_a_stack_without_noise_is_assigned_a_little():
-    found = surveyed([i * circular_mask(SIDE, SIDE / 2) ** 4 for i in range(20)])
-    variance = (found.signal + found.noise) @ found.count / found.count.sum()
-    assert found.noise.min() >= 0.99e-4 * variance > 0
-
-
 def spectra_of(signal, error=1e-6):
     """ShellSpectra of unit noise with this signal."""
     ones = np.ones(len(signal))
@@ -200,10 +160,6 @@ def spectra_of(signal, error=1e-6):
 )
 def test_the_low_pass_keeps_nearly_all_of_the_signal(signal, error, shell):
     assert low_pass_shell(spectra_of(signal, error), None, 20, 1.0) == shell
-
-
-def test_a_given_low_pass_is_the_nearest_shell():
-    assert low_pass_shell(spectra_of(np.ones(16)), 64 / 7.2, 32, 2.0) == 7
 
 
 N_VOLUMES = 60
@@ -238,13 +194,6 @@ def test_components_tell_where_the_spot_is(tmp_path, rng, side, max_side, monkey
     assert found.variance > 0.9
     assert (np.diff(found.signal_to_noise) < 0).all()
     assert found.files == tuple(f"v{i}.mrc" for i in range(N_VOLUMES))
-
-
-def test_volumes_that_are_all_the_same_are_refused(tmp_path):
-    for i in range(3):
-        write_volume(tmp_path / f"v{i}.mrc", np.ones((8, 8, 8)), pixel_size=1)
-    with pytest.raises(ValueError, match="the volumes must differ"):
-        volume_components(volume_series(tmp_path))
 
 
 def test_weak_components_have_the_third_power_of_wiener_s_weight():

@@ -4,9 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy import fft
 
-from manifactor.cryoem.ctf import contrast_transfer
 from manifactor.cryoem.files.particles import Particles, euler_matrices
 from manifactor.cryoem.one_view import aligned
 from manifactor.cryoem.simulate.all_views import (
@@ -15,7 +13,6 @@ from manifactor.cryoem.simulate.all_views import (
     uniform_directions,
 )
 from manifactor.cryoem.simulate.molecule import Molecule, channel
-from manifactor.cryoem.simulate.one_view import simulate_particles
 
 CHANNEL = channel()
 # Every ninth atom of each subunit.
@@ -37,16 +34,6 @@ def test_poses_bring_images_of_one_direction_into_one_frame():
     # Linear interpolation at .7 pixels a standard deviation leaves some percent.
     assert np.corrcoef(upright).min() > 0.98
     assert np.corrcoef(images.reshape(6, -1)).min() < 0.9
-
-
-@pytest.mark.parametrize("make", [simulate_views, simulate_particles])
-def test_images_with_a_ctf_are_the_clean_ones_times_it(make):
-    how = {"size": 48, "pixel_size": 5.5, "signal_to_noise": None, "random_state": 0}
-    clean, with_ctf = make(4, **how), make(4, **how, defocus=(1e4, 2e4))
-    assert (np.abs(with_ctf.defocus - 1.5e4) <= 5e3).all()
-    transfer = contrast_transfer(48, 5.5, with_ctf.defocus)
-    expected = fft.irfft2(fft.rfft2(clean.images) * transfer, s=(48, 48))
-    np.testing.assert_allclose(with_ctf.images, expected, atol=1e-4 * clean.images.max())
 
 
 @pytest.mark.parametrize(
@@ -73,19 +60,6 @@ def projected(molecule, rotations, *, stretch=(20.0, -10.0), shift=(0.0, 0.0)):
     n = len(rotations)
     given = {"angle": np.full(n, 0.3), "stretch": np.tile(stretch, (n, 1)), "rotations": rotations}
     return replace(simulate(n), molecule=molecule, shift=np.tile(shift, (n, 1)), **given).images
-
-
-def test_an_atom_seen_along_z_lies_at_its_own_place():
-    # Two and three pixels right of and below the centre; z does not matter. The rotor is far away.
-    atoms = np.array([[0.0, 0.0, 90.0], [11.0, 16.5, -30.0]])
-    molecule = Molecule(atoms, np.array([0.0, 7.0]), np.array([0, 1]))
-    (image,) = projected(molecule, np.eye(3)[None], stretch=(0.0, 0.0))
-    assert np.unravel_index(image.argmax(), image.shape) == (24 + 3, 24 + 2)
-    assert image.sum() == pytest.approx(7, rel=2e-4)
-    blur = 4.0 / 5.5
-    assert image.max() == pytest.approx(7 / (2 * np.pi * blur**2), rel=1e-5)
-    beside = image[27, 27] / image.max()
-    assert beside == pytest.approx(np.exp(-1 / (2 * blur**2)), rel=1e-4)
 
 
 def test_images_are_those_of_the_moved_and_rotated_molecule(rng):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from manifactor.cryoem.simulate.molecule import Molecule, Motion, channel
+from manifactor.cryoem.simulate.molecule import Motion, channel
 
 
 def test_zero_stretch_leaves_the_rest_and_a_turn_keeps_the_height_of_the_rotor():
@@ -13,17 +13,6 @@ def test_zero_stretch_leaves_the_rest_and_a_turn_keeps_the_height_of_the_rotor()
     np.testing.assert_array_equal(moved[:, 2], molecule.atoms[:, 2])
     turned, rotor = (atoms[molecule.rotor, :2] @ [1, 1j] for atoms in (moved, molecule.atoms))
     np.testing.assert_allclose(turned, rotor * np.exp(0.7j))
-
-
-def test_a_molecule_needs_arrays_that_fit_finite_atoms_and_two_parts():
-    atoms, ones, parts = np.zeros((3, 3)), np.ones(3), np.array([0, 1, 1])
-    for given, of, message in (
-        (atoms[:, :2], parts, "have shapes"),
-        (atoms * np.nan, parts, "must be finite"),
-        (atoms, 0 * parts, "both the rotor"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            Molecule(given, ones, of)
 
 
 @pytest.mark.parametrize("correlation", [-1.0, 0.0, 0.6])

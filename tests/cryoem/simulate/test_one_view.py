@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from manifactor.cryoem.ctf import Optics
-from manifactor.cryoem.simulate.molecule import Molecule
 from manifactor.cryoem.simulate.one_view import simulate_particles, simulate_volumes, splat
 
 SMALL = {"size": 54, "pixel_size": 4.0}
@@ -12,17 +11,6 @@ SMALL = {"size": 54, "pixel_size": 4.0}
 
 def simulate(n_samples, **settings):
     return simulate_particles(n_samples, **{**SMALL, "random_state": 0, **settings})
-
-
-def test_both_routes_lead_to_the_same_images():
-    atoms, volumes = (
-        simulate(4, motions="xy", signal_to_noise=None, route=route)
-        for route in ("atoms", "volumes")
-    )
-    np.testing.assert_array_equal(atoms.stretch, volumes.stretch)
-    for first, second in zip(atoms.images, volumes.images, strict=True):
-        assert np.corrcoef(first.ravel(), second.ravel())[0, 1] > 0.995
-        assert second.sum() == pytest.approx(first.sum(), rel=1e-3)
 
 
 @pytest.mark.parametrize("shape", [(6, 7), (4, 5, 6)])
@@ -76,19 +64,3 @@ def test_a_parameter_that_cannot_be_is_refused(settings, message):
         simulate(**{"n_samples": 10, **settings})
     with pytest.raises(ValueError, match=r"`size` must be at least 28 pixels of 7 A.*got 16"):
         simulate_volumes(3, size=16)
-
-
-def test_a_given_molecule_is_drawn():
-    atoms = np.array([[0.0, 0, 20], [0, 0, -20]])
-    molecule = Molecule(atoms, np.array([1.0, 3.0]), np.array([0, 1]))
-    one = simulate(1, molecule=molecule, signal_to_noise=None, tilt=0.0)
-    rows = one.images[0].sum(axis=1)
-    assert rows[:27].sum() == pytest.approx(1, abs=1e-3)
-    assert rows[27:].sum() == pytest.approx(3, abs=1e-3)
-
-
-def test_images_do_not_depend_on_the_size_of_a_batch(monkeypatch):
-    one = simulate(9, signal_to_noise=None, defocus=(1e4, 2e4))
-    monkeypatch.setattr("manifactor.cryoem.simulate.one_view.BATCH_SIZE", 4)
-    several = simulate(9, signal_to_noise=None, defocus=(1e4, 2e4))
-    np.testing.assert_allclose(one.images, several.images, atol=1e-5)

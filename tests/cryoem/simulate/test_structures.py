@@ -65,27 +65,6 @@ def test_pdb_and_mmcif_give_the_same_molecule(pdb_file, tmp_path):
     assert first.rotor.sum() == 6
 
 
-def test_a_residue_without_a_number_is_selected_with_its_chain(pdb_file):
-    pdb_file.write_text(pdb_file.read_text().replace("ALA A   2", "ALA A    "))
-    assert read_molecule(pdb_file, rotor=["A"]).rotor.sum() == 6
-    # One selection need not be in a list.
-    assert read_molecule(pdb_file, rotor="B:10-10").rotor.sum() == 2
-
-
-def test_a_rotor_below_is_turned_above_without_a_mirror(pdb_file):
-    upright, turned = (read_molecule(pdb_file, rotor=["B"]), read_molecule(pdb_file, rotor=["A"]))
-    np.testing.assert_array_equal(turned.atoms, upright.atoms * [1, -1, -1])
-    assert turned.atoms[turned.rotor, 2].mean() > turned.atoms[~turned.rotor, 2].mean()
-
-
-def test_water_and_further_models_are_left_out(tmp_path):
-    atoms = pdb(ATOMS).replace("TER\n\nEND\n", "")
-    water = "HETATM   99  O   HOH W   1      10.000   1.000   1.000  1.00 10.00           O\n"
-    path = tmp_path / "models.pdb"
-    path.write_text(f"MODEL        1\n{atoms}{water}ENDMDL\nMODEL        2\n{atoms}ENDMDL\nEND\n")
-    assert len(read_molecule(path, rotor=["B"]).atoms) == len(ATOMS)
-
-
 def test_an_assembly_is_built_on_its_axis(tmp_path):
     remark = ["REMARK 350 BIOMOLECULE: 1", "REMARK 350 APPLY THE FOLLOWING TO CHAINS: A, B"]
     for mate, turn in ((1, np.eye(3)), (2, np.diag([-1, -1, 1]))):
@@ -122,15 +101,3 @@ def test_a_selection_that_cannot_be_is_refused(pdb_file, rotor, message):
     with pytest.raises(ValueError, match="`rotor`") as error:
         read_molecule(pdb_file, rotor=rotor)
     assert message in str(error.value)
-
-
-def test_a_file_that_is_missing_foreign_or_empty_is_refused(tmp_path):
-    (tmp_path / "foreign.cif").write_text("data_x\nloop_\n_a.b\n_a.c\n1\n")
-    (tmp_path / "empty.pdb").write_text("HEADER    NOTHING\nEND\n")
-    for name, message in (
-        ("missing.pdb", "missing.pdb does not exist"),
-        ("foreign.cif", "must be a PDB or mmCIF file"),
-        ("empty.pdb", "must hold atoms; it holds none"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            read_molecule(tmp_path / name, rotor=["A"])

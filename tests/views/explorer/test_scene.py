@@ -28,8 +28,6 @@ from manifactor.views.explorer.scene import strata
 from manifactor.views.pictures import as_grey, each_as_grey
 from tests.views.scenes import open_scene
 
-from ..conftest import copied
-
 
 def picture(address):
     head, content = address.split(",")
@@ -74,24 +72,6 @@ def test_a_run_of_numbers_shows_its_features(torus_run):
     assert found["mean"] == pytest.approx(samples[found["samples"][0]].tolist())
     assert found["spread"] == pytest.approx([0] * 4)
     assert "column 4" in scene.columns
-
-
-def test_an_input_that_changed_after_the_fit_is_named(torus_run, tmp_path):
-    assert open_scene(torus_run).about()["warnings"] == []
-    other = copied(torus_run, tmp_path, input_changed="2020-01-01T00:00:00+00:00")
-    (warning,) = open_scene(other).about()["warnings"]
-    assert "torus.csv was changed after the fit" in warning
-
-
-@pytest.mark.parametrize(("field", "kind"), [("input", "nothing"), ("particles", "features")])
-def test_what_is_gone_is_named_and_the_places_stay(run, torus_run, tmp_path, field, kind):
-    old = run if field == "particles" else torus_run
-    scene = open_scene(copied(old, tmp_path, **{field: "gone/file.star"}))
-    assert scene.preview.kind == kind
-    assert "gone/file.star" in scene.preview.why
-    assert scene.missing == ()  # said once
-    start = [factor["start"] for factor in scene.about()["factors"]]
-    assert len(near(scene, start)["samples"]) == 12
 
 
 def test_many_samples_are_thinned_for_drawing_and_counted_all(run, monkeypatch):
