@@ -20,6 +20,7 @@ def test_an_address_is_that_of_a_scheduler(where):
     assert _address(where) == where
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", ["", "{}", "[]", "no json", '{"address": 3}'])
 def test_another_file_is_no_scheduler_file(tmp_path, text):
     file = tmp_path / "other.json"

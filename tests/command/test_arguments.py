@@ -108,6 +108,7 @@ def offered(line):
         return [word.strip() for word in file.read().split("\n")]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not os.path.exists("/dev/fd"), reason="no file descriptors by name here")
 def test_commands_options_and_values_are_completed():
     assert set(offered("manifactor ")) >= set(commands())

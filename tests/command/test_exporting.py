@@ -33,6 +33,7 @@ def test_a_selection_holds_exactly_the_particles_in_the_range(run, folder, suffi
     np.testing.assert_array_equal(READ[suffix](out), expected)
 
 
+@pytest.mark.slow
 def test_averages_along_a_factor_are_images_pictures_and_a_movie(run, numbers, folder, capsys):
     line = f"average {run} --factor {numbers['circle']} --bins 6 --match --view -180,120 --out avg"
     assert manifactor(line) == 0
@@ -55,6 +56,7 @@ BRIDGES = {
 }
 
 
+@pytest.mark.slow
 def test_a_run_of_latents_is_exported_and_its_inputs_are_guarded(molecule, latent, folder, capsys):
     (folder / molecule.name).symlink_to(molecule)  # images, as the STAR file names them
     assert manifactor("fit z.5.pkl --particles original.star --sense geometry --out run") == 0
@@ -85,6 +87,7 @@ def test_every_bin_has_its_own_file_for_relion(molecule, run, folder, capsys):
     assert "volumes reconstructed from one view are meaningless" in printed.err
 
 
+@pytest.mark.slow
 def test_a_landscape_is_a_table_and_a_picture(run, folder, capsys):
     line = f"landscape {run} --factor 1 --out energy.csv"
     assert manifactor(line) == 0

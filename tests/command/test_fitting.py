@@ -184,20 +184,3 @@ def test_a_store_is_fitted_in_part_placed_as_a_whole_and_shown(store, folder, ca
     assert "in parts. Use report" in refusal("average run --factor 1", folder, capsys)
     text = refusal("select run --overwrite --out big.zarr/s.parquet", folder, capsys)
     assert "is the input of the run and is not replaced" in text
-
-
-@pytest.mark.slow
-def test_an_interrupted_run_goes_on_with_the_fit_that_it_has(store, folder, monkeypatch, capsys):
-    with monkeypatch.context() as patched:
-        interrupt_at("places", 0.0, patched)
-        assert manifactor(FIT) == 130
-    assert "--resume to continue" in capsys.readouterr().err
-    assert not (folder / "run").exists()
-    before = (folder / ".run.stages" / "fit.npz").stat().st_mtime_ns
-    assert manifactor(f"{FIT} --seed 1 --resume") == 2
-    assert "must belong to this fit" in capsys.readouterr().err
-    assert (folder / ".run.stages" / "fit.npz").stat().st_mtime_ns == before
-    assert manifactor(f"{FIT} --resume") == 0
-    assert "fit" not in record_of(folder / "run")["seconds"]
-    assert len(pq.read_table("run/coordinates")) == N
-    assert not list(folder.glob(".run*"))

@@ -41,6 +41,7 @@ def shares(run, u):
     return np.abs(np.corrcoef(u.T, found.T)[:2, 2:]).max(axis=1)
 
 
+@pytest.mark.slow
 def test_time_and_trajectory_of_a_table_tell_its_factors_and_are_not_fitted(
     walked, table, folder, capsys
 ):
@@ -58,6 +59,7 @@ def test_time_and_trajectory_of_a_table_tell_its_factors_and_are_not_fitted(
     assert len((folder / "part.csv").read_text().splitlines()) == 1 + 2 * 21
 
 
+@pytest.mark.slow
 def test_files_of_trajectories_are_one_fit(walked, folder, capsys):
     u, X = walked
     np.save("a.npy", X[:FIRST])

@@ -99,19 +99,3 @@ def test_views_are_not_resumed_with_other_options_or_inputs(stopped, fitted, cap
     path.write_text(json.dumps(record))
     assert belong in refusal(f"{FIT} --resume", stopped, capsys)
     assert fitted == []
-
-
-def test_a_mistake_in_one_view_is_named_and_the_others_are_kept(inputs, capsys, monkeypatch):
-    fit = Task.fit
-
-    def mistaken(self, *given, **how):
-        if self.name == "b":
-            raise KeyError("rot")
-        return fit(self, *given, **how)
-
-    monkeypatch.setattr(Task, "fit", mistaken)
-    assert manifactor(FIT) == 0
-    out = capsys.readouterr().out
-    assert out.splitlines()[2].split() == ["b", "failed", "KeyError:", "'rot'"]
-    assert out.endswith("run; 1 failed\n")
-    assert {path.name for path in (inputs / "run").iterdir()} == {"a", "c", "views.csv"}

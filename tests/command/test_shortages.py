@@ -6,7 +6,6 @@ import threading
 import pytest
 
 from manifactor.__main__ import main
-from manifactor.command.shortages import shortage
 
 resource = pytest.importorskip("resource")
 
@@ -49,8 +48,3 @@ def test_no_threads_are_one_line(monkeypatch, capsys):
     err = capsys.readouterr().err
     assert err.startswith("manifactor: error: no more threads can be started. Raise")
     assert err.count("\n") == 1
-
-
-def test_only_shortages_are_said_in_words():
-    assert shortage(RuntimeError("can't start new thread")).startswith("no more threads")
-    assert shortage(RuntimeError("another")) == ""

@@ -6,7 +6,6 @@ import warnings
 
 import pytest
 
-from manifactor._support.progress import ProgressBars
 from manifactor.command import terminal
 from manifactor.runs.options import in_options
 
@@ -79,15 +78,6 @@ def test_every_warning_is_one_line_and_the_old_way_comes_back(capsys):
         warnings.warn("far\n apart", UserWarning, stacklevel=1)
     assert capsys.readouterr().err == "manifactor: warning: far apart\n"
     assert warnings.showwarning is before
-
-
-def test_a_pipe_has_no_bars(capsys):
-    with ProgressBars() as bars:
-        bars("neighbours", 0.0)
-        bars("neighbours", 1.0)
-    with terminal.counted_pieces(2, "runs") as report:
-        report(1.0)
-    assert capsys.readouterr().err == ""
 
 
 def test_messages_name_options_in_place_of_parameters_that_they_set():

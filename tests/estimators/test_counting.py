@@ -128,16 +128,6 @@ def test_coupled_switches_are_one_subsystem(kind, columns):
     assert sorted(len(times) for times in found.time_scales) == [1, 2]
 
 
-def test_a_ring_is_one_subsystem_of_two_functions(columns):
-    angle = np.cumsum(0.3 * np.random.default_rng(0).normal(size=N))
-    turn = np.random.default_rng(1).normal(size=(2, 3))
-    X = np.hstack([np.column_stack([np.cos(angle), np.sin(angle)]) @ turn, columns[:, [2]]])
-    found = count_subsystems(X)
-    ring = found.time_scales[0]
-    assert found.number == 2
-    np.testing.assert_allclose(ring, 2 / 0.3**2, rtol=0.2)  # exp(-variance / 2) a step
-
-
 def test_a_longer_lag_leaves_out_fast_subsystems(columns):
     found = count_subsystems(columns, lag=12)
     assert found.number == 3

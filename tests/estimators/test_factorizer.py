@@ -166,15 +166,6 @@ def test_a_frame_has_degrees_cosines_and_the_index_of_the_input(cylinder):
     assert list(drawn.frame().index) == [index[row] for row in drawn.rows_]
 
 
-def test_the_frame_of_an_array_has_numbers_of_rows(cylinder):
-    fit = ManifoldFactorizer(1, random_state=0).fit(cylinder, fit_samples=300)
-    frame, factor = fit.frame(), fit.factors_[0]
-    assert list(frame.index) == list(fit.rows_)
-    surface = [f"factor1_{column}" for column in range(factor.embedding.shape[1])]
-    assert list(frame.columns) == [*surface, "factor1_confidence"]
-    np.testing.assert_array_equal(frame[surface], factor.embedding)
-
-
 @pytest.mark.filterwarnings("error::UserWarning")
 def test_the_frame_of_a_frame_of_polars_is_one_of_polars(cylinder):
     polars = pytest.importorskip("polars")

@@ -52,13 +52,6 @@ def test_images_are_fitted_and_placed_as_rows_of_pixels(fit, same, images, rows)
         assert np.array_equal(here.embedding, blocks.embedding.compute())
 
 
-def test_images_come_back_as_images(fit, same, rows):
-    assert np.array_equal(fit.along(0, 5), same.along(0, 5).reshape(5, 6, 5, 3))
-    back = fit.inverse_transform(fit.transform(rows[:7]))
-    assert np.abs(back.reshape(7, -1) - rows[:7]).max() < 0.2
-    assert fit.inverse_transform(fit.transform(rows[:7]), values=rows[:, 0]).shape == (7,)
-
-
 def test_the_preparation_says_that_columns_are_pixels(fit, images):
     assert fit.choices_["preparation"].why.startswith("images of 6 x 5 pixels in colour: ")
     grey = DiffusionMap(9, random_state=0).fit(images[..., 0])
@@ -78,6 +71,7 @@ def test_arrays_that_may_be_something_else_are_refused(shape, rng):
         ManifoldFactorizer().fit(rng.normal(size=shape))
 
 
+@pytest.mark.slow
 def test_films_are_trajectories_of_images(rng):
     path = np.cumsum(rng.normal(size=(2, 60, 16)), axis=1)
     one = ManifoldFactorizer(1, random_state=0)

@@ -59,14 +59,6 @@ def test_without_moves_there_are_no_rates(path):
         plain.markov_model(0)
 
 
-def test_new_samples_are_placed_as_those_of_the_fit(rng, fit):
-    new = rng.random((400, 2))
-    found = fit.transform(seen(new))
-    assert score([found[:, [0]], found[:, [1]]], truth_of(new)).worst > 0.95
-    located = fit.locate(seen(new))
-    assert np.allclose(np.column_stack([each.coordinate for each in located]), found)
-
-
 def test_archives_hold_rates_but_no_pairs(fit, tmp_path):
     save(fit, tmp_path / "fit.npz")
     loaded = load(tmp_path / "fit.npz")
@@ -161,6 +153,7 @@ def test_places_do_not_depend_on_those_on_the_other_factor(path, fit):
     assert max(map(regression_r2, places, others)) < 0.05
 
 
+@pytest.mark.slow
 def test_pairs_are_tried_where_a_metric_says_little():
     # Steps of .06 pass the bends of the map, but not the 64th neighbour.
     X = seen(latents(12_000, np.random.default_rng(0), steps=(0.06, 0.06)))

@@ -101,14 +101,6 @@ def test_coordinates_of_intervals_are_accurate_up_to_their_ends(sheet, fit_of_sh
         assert np.abs(found - right)[(right < 0.05) | (right > 0.95)].mean() < 0.03
 
 
-def test_new_samples_lie_where_their_neighbours_lie(rng, fit_of_sheet):
-    new = rng.random((400, 2))
-    found = fit_of_sheet.transform(seen(new))
-    assert score([found[:, [0]], found[:, [1]]], truth_of(new)).solved
-    located = fit_of_sheet.locate(seen(new))
-    assert np.allclose(np.column_stack([each.coordinate for each in located]), found)
-
-
 def test_the_metric_of_wide_samples_is_mapped_with_them(rng, sheet, fit_of_sheet):
     u, X = sheet
     turn = np.linalg.qr(rng.normal(size=(200, 3)))[0].T
@@ -270,11 +262,3 @@ def test_three_latents_behind_a_strong_map_are_found_in_flat_places(solid):
     assert fit.verdict_ == "product"
     assert fit.choices_["distances"].value == "flat"
     assert score([factor.embedding for factor in fit.factors_], list(u.T[:, :, None])).solved
-
-
-@pytest.mark.slow
-def test_new_samples_have_flat_places(solid, rng):
-    _, see, fit = solid
-    v = rng.random((500, 3))
-    places = fit.transform(see(v))
-    assert score(list(places.T[:, :, None]), list(v.T[:, :, None])).worst > 0.9

@@ -60,22 +60,6 @@ def test_rows_sum_to_one_and_noise_explains_nothing_for_any_number_of_samples(n,
     assert found.noise.mean() > 1 - 2 / np.sqrt(n)
 
 
-def test_samples_that_were_left_out_measure_shares_without_inflation(rng):
-    # Half of the variance is noise; shares are right on average, whatever the number of functions.
-    shares = []
-    for _ in range(20):
-        u, v = rng.uniform(size=(2, 300))
-        values = np.sqrt(12) * (u - 0.5) + rng.normal(size=300)
-        shares.append(loadings(np.column_stack([u, v]), values[:, None]).shares[0, 0])
-    assert np.mean(shares) == pytest.approx(0.5, abs=0.02)
-
-
-def test_few_samples_are_regressed_on_smooth_functions(rng):
-    places = rng.uniform(size=(100, 2))
-    found = loadings(places, np.cos(np.pi * places))
-    assert found.shares == pytest.approx(np.eye(2), abs=0.03)
-
-
 def test_a_column_of_one_place_is_not_attributed_to_a_dependent_one(rng):
     u = rng.normal(size=2000)
     v = 0.5 * u + np.sqrt(0.75) * rng.normal(size=2000)

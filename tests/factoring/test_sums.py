@@ -113,15 +113,6 @@ def test_a_surface_that_is_a_product_is_divided(fit):
 
 
 @pytest.mark.slow
-def test_samples_are_placed_on_the_factors_of_a_divided_term(fit):
-    X, x, y, angle = bent_square_and_circle(500, 1)
-    coordinates = fit.coordinates(X)
-    assert correlated(coordinates[:, 0], x) > 0.99
-    assert correlated(coordinates[:, 1], y) > 0.99
-    assert turned_alike(coordinates[:, 2], angle) > 0.99
-
-
-@pytest.mark.slow
 def test_a_sphere_and_a_circle_stay_two_factors(rng):
     circle = ring(rng.uniform(0, 2 * np.pi, size=600))
     X = np.hstack([2 * sphere(rng, 600), circle])

@@ -1,14 +1,12 @@
 import numpy as np
 import pytest
 
-from manifactor import datasets
 from manifactor.models.sums.independence import (
     axes_errors,
     cumulants,
     far_off,
     independent_parts,
     is_bell,
-    is_gaussian,
 )
 
 from ..factoring.places import ring
@@ -47,12 +45,6 @@ def test_wells_and_gaps_do_not_join_two_circles(rng):
     assert sizes(np.hstack([arcs[0], 0.1 * arcs[1]])) == [2, 2]
 
 
-@pytest.mark.parametrize("shape", ["disk", "triangle", "sphere", "moebius"])
-def test_an_irreducible_shape_is_one_part(shape):
-    X, _ = datasets.sample(shape, 2000, random_state=0)
-    assert len(sizes(X)) == 1
-
-
 @pytest.mark.parametrize("unit", [1e-9, 1e9])
 def test_gaussians_are_parts_along_their_principal_axes_whatever_their_unit(rng, unit):
     X = unit * principal(rng.normal(size=(2000, 3)) * [2, 1, 1])
@@ -78,11 +70,6 @@ def test_cumulants_of_a_gaussian_are_0_and_those_of_a_circle_are_known(rng):
     assert max(np.abs(third).max(), np.abs(fourth).max()) < 0.05
     _, fourth = cumulants(np.sqrt(2) * ring(2 * np.pi * np.arange(1000) / 1000))
     np.testing.assert_allclose([fourth[0, 0, 0, 0], fourth[0, 0, 1, 1]], [-1.5, -0.5])
-
-
-def test_a_uniform_variable_is_not_gaussian(rng):
-    values = np.column_stack([rng.normal(size=1000), rng.uniform(size=1000)])
-    assert is_gaussian(values).tolist() == [True, False]
 
 
 def test_only_samples_beyond_any_tail_are_far_off(rng):

@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from manifactor.models import triplets as search
 from manifactor.models.triplets import Triplets, find_triplets
 
 from ..conftest import box_spectrum
@@ -60,17 +59,6 @@ def test_on_exact_functions_every_product_is_found_and_nothing_else():
     np.testing.assert_allclose(found.similarity, 1, atol=1e-5)
 
 
-def test_exact_eigenvalues_keep_apart_what_similarity_confuses():
-    angle = np.random.default_rng(0).uniform(0, 2 * np.pi, size=1000)
-    circle = np.sqrt(2) * np.c_[np.cos(angle), np.sin(angle), np.cos(2 * angle), np.sin(2 * angle)]
-    spectrum, _ = box_spectrum([1.0], 5, n_samples=1000)
-    spectrum = replace(
-        spectrum, eigenvalues=np.array([0.0, 1, 1, 4, 4]), functions=np.c_[np.ones(1000), circle]
-    )
-    assert len(find_triplets(spectrum, tolerance=5.0, threshold=0.9)) == 1  # sin cos = sin(2 t) / 2
-    assert len(find_triplets(spectrum, tolerance=0.5, threshold=0.9)) == 0
-
-
 @given(signs=st.lists(st.sampled_from([-1.0, 1.0]), min_size=25, max_size=25))
 @settings(max_examples=10)
 def test_signs_of_the_functions_do_not_matter(signs):
@@ -99,11 +87,3 @@ def test_functions_that_occur_with_excluded_ones_only_are_left_out_too():
     assert functions.tolist() == [2, 4]
     # Of two products of the same parts, the more similar counts.
     np.testing.assert_array_equal(matrix, [[0, 0.7], [0.7, 0]])
-
-
-def test_the_size_of_a_block_of_products_does_not_matter(rectangle_spectrum, monkeypatch):
-    one = find_triplets(rectangle_spectrum, tolerance=2.0, threshold=0.7)
-    monkeypatch.setattr(search, "PRODUCT_BYTES", 1)
-    other = find_triplets(rectangle_spectrum, tolerance=2.0, threshold=0.7)
-    np.testing.assert_array_equal(one.parts, other.parts)
-    np.testing.assert_allclose(one.similarity, other.similarity, rtol=1e-5)

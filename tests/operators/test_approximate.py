@@ -1,4 +1,3 @@
-import pickle
 import tracemalloc
 import warnings
 
@@ -75,16 +74,6 @@ def test_distances_are_exact_and_ascend(torus):
     assert (neighbors[:, 0] == np.arange(len(X))).all()
 
 
-@pytest.mark.slow
-def test_units_and_origin_do_not_matter(torus):
-    X, search = torus
-    _, neighbors = parts(search.transform(X))
-    for scale, offset in ((2.0**-60, 0), (2.0**60, 1e5 * 2.0**60)):
-        moved = scale * X + offset
-        _, moved = parts(ApproximateSearch(20).fit(moved).transform(moved))
-        assert (moved == neighbors).mean() > 0.999
-
-
 def test_close_samples_that_the_codes_cannot_tell_apart_are_found(rng):
     X = clumps(rng, 200, 20, 1e-5)
     search = ApproximateSearch(10).fit(X)
@@ -111,22 +100,6 @@ def test_samples_in_a_file_are_never_copied_whole(rng, tmp_path, monkeypatch):
     assert peak < X.nbytes
     assert np.shares_memory(search.samples_, mapped)
     assert (found[:100] != ApproximateSearch(5, n_jobs=2).fit(X).transform(X[:100])).nnz == 0
-
-
-def test_a_fitted_search_can_be_sent_to_another_process(torus):
-    X, search = torus
-    sent = pickle.loads(pickle.dumps(search))
-    assert (sent.transform(X[:50]) != search.transform(X[:50])).nnz == 0
-
-
-@pytest.mark.parametrize("call", ["train", "add", "search"])
-def test_a_call_that_fails_is_said_in_one_line(rng, monkeypatch, call):
-    def broken(*arguments, **options):
-        raise RuntimeError("Error in\nfaiss")
-
-    monkeypatch.setattr(faiss.IndexIVFScalarQuantizer, call, broken)
-    with pytest.raises(ValueError, match=r"faiss \(RuntimeError: Error in faiss\)\. Install"):
-        ApproximateSearch(5).fit(rng.normal(size=(100, 3)))
 
 
 def test_samples_whose_lists_hold_too_few_find_as_many_neighbours(rng, monkeypatch):

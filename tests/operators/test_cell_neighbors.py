@@ -96,13 +96,6 @@ def test_copies_are_neighbours_at_distance_zero(rng, small):
     assert (distances[:, 3:] > 0).all()
 
 
-def test_a_heap_of_copies_needs_no_search(rng, searches):
-    samples = single(np.r_[np.ones((3000, 2)), rng.normal(size=(1000, 2))])
-    distances, _ = assert_nearest(samples, 10)
-    assert (distances[:3000] == 0).all()
-    assert searches[0] == (False, 1000)
-
-
 @pytest.mark.parametrize("value", [0.0, 0.1, -1e6])
 def test_samples_may_all_be_equal(value, searches):
     distances, _ = assert_nearest(np.full((700, 3), value, dtype=np.float32), 5)
@@ -177,31 +170,12 @@ def full_above(limit, sizes):
     return step
 
 
-def test_a_full_device_gets_smaller_steps(rng, monkeypatch):
-    samples = torch.tensor(rng.normal(size=(2000, 3)))
-    whole = nearest(samples, 5)
-    sizes: list[int] = []
-    monkeypatch.setattr(cells, "choose_candidates", full_above(2**23, sizes))
-    distances, indices = nearest(samples, 5)
-    assert sizes[:3] == [2**25, 2**24, 2**23]
-    assert set(sizes[3:]) == {2**23}, "what did not fit once is not tried again"
-    assert torch.equal(indices, whole[1])
-    torch.testing.assert_close(distances, whole[0], rtol=1e-6, atol=0)
-
-
 def test_a_device_too_full_for_the_smallest_step_says_what_to_do(monkeypatch):
     sizes: list[int] = []
     monkeypatch.setattr(cells, "choose_candidates", full_above(0, sizes))
     with pytest.raises(MemoryError, match="it was full even with steps of 4 MiB"):
         nearest(torch.arange(100.0)[:, None], 5)
     assert sizes[-1] == cells.LEAST_STEP_BYTES
-
-
-def test_products_of_fewer_digits_are_refused(monkeypatch):
-    bmm = torch.bmm
-    monkeypatch.setattr(torch, "bmm", lambda *two: bmm(*(each.bfloat16() for each in two)).float())
-    with pytest.raises(ValueError, match="full single precision"):
-        nearest(torch.zeros(10, 2), 3)
 
 
 @pytest.fixture(scope="module")
@@ -218,16 +192,6 @@ def test_both_sides_find_the_same_graph(torus):
     )
     np.testing.assert_array_equal(np.sort(device.distinct), np.arange(1500))
     assert (device.method.value, device.recall) == ("cells", 1.0)
-
-
-def test_copies_are_merged_as_on_the_host(torus):
-    doubled = np.vstack([torus[:600], torus[:50]])
-    host, device = (neighbor_graph(doubled, 20, device=device) for device in ("cpu", ON_TORCH))
-    assert len(device.distinct) == len(host.distinct) == 600
-    np.testing.assert_array_equal(device.inverse[600:], device.inverse[:50])
-    np.testing.assert_array_equal(
-        device.multiplicity[device.inverse], host.multiplicity[host.inverse]
-    )
 
 
 def test_new_samples_are_sought_on_the_device_in_any_steps(torus, monkeypatch):

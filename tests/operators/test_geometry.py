@@ -110,13 +110,6 @@ def test_what_has_no_energy_along_one_side_is_a_function_of_the_other(square):
     assert np.linalg.matrix_rank(found) == found.shape[1] <= 16
 
 
-def test_everything_has_no_energy_along_nothing_and_nothing_along_both_sides(square):
-    geometry, blocks, _ = square
-    everything = without_energy(geometry, [])
-    np.testing.assert_array_equal(everything, np.eye(len(geometry.eigenvalues)))
-    assert without_energy(geometry, blocks).shape[1] == 0
-
-
 def test_functions_of_the_other_side_are_left_out_of_a_factor(square):
     geometry, (first, second), (side, _) = square
     mixed = np.hstack([first[:, :3], second[:, 1:3]])

@@ -109,12 +109,6 @@ def test_local_bandwidths_even_out_the_neighbourhoods(rng):
     assert local < 0.5 * whole
 
 
-def test_no_link_between_neighbours_weighs_nothing(rectangle):
-    X, _ = rectangle
-    walk = affinity(neighbor_graph(X, 20), bandwidth=1e-6)
-    assert walk.kernel.data.min() == 1e-8
-
-
 def test_a_part_of_a_kernel_is_the_kernel_of_the_part(rectangle):
     X, _ = rectangle
     walk = affinity(neighbor_graph(X, 20))

@@ -37,13 +37,6 @@ def test_a_linear_map_of_samples_maps_their_covariances(roots, rng):
     assert np.allclose(found, right)
 
 
-def test_whitened_moves_have_the_lengths_of_latents(roots, rng):
-    latent = rng.normal(size=(20, 4, 2))
-    moves = latent @ roots.transpose(0, 2, 1)
-    white = LocalMetric.of_roots(roots).whitened(moves)
-    assert np.allclose((white**2).sum(axis=2), (latent**2).sum(axis=2))
-
-
 @pytest.mark.parametrize("n", [400, 1500])
 def test_neighbours_of_bent_samples_are_those_of_their_latents(rng, n):
     u = rng.random((n, 2))

@@ -60,20 +60,6 @@ def test_strays_that_are_neighbours_of_each_other_only_can_be_left_out(points):
     assert abs(left.distances - neighbor_graph(points, 5).distances).max() < 1e-11
 
 
-def test_the_order_of_a_tree_s_leaves_changes_nothing_but_the_order(points, monkeypatch):
-    given = neighbor_graph(points, 10)
-    monkeypatch.setattr("manifactor.operators.engines.searches.ORDERED_ABOVE", 299)
-    ordered = neighbor_graph(points, 10)
-    assert (given.distinct == np.arange(300)).all()
-    assert (ordered.distinct != np.arange(300)).any()
-    assert sorted(ordered.distinct) == list(range(300))
-    back = ordered.distances[ordered.inverse][:, ordered.inverse]
-    assert (back != given.distances).nnz == 0
-    new = points[:5] + 0.01
-    found = ordered.distances_to(new)[:, ordered.inverse]
-    np.testing.assert_array_equal(found.toarray(), given.distances_to(new).toarray())
-
-
 def test_components_are_counted_and_joined_by_the_shortest_edges(rng):
     sizes = ((30, 0), (80, 3), (50, 10))
     clouds = [rng.uniform(size=(size, 2)) + np.array([shift, 0]) for size, shift in sizes]
@@ -101,15 +87,6 @@ def test_copies_are_merged_and_counted(rng, columns):
     assert len(graph.distinct) == 60
     assert sorted(graph.multiplicity)[-2:] == [41, 41]
     assert abs(graph.distances - neighbor_graph(points, 10).distances).max() < 1e-11
-
-
-def test_new_distances_to_copies_count_as_distances_to_the_sample(points):
-    given = kneighbors_graph(np.r_[points, points[:5]], 12, mode="distance")
-    graph = neighbor_graph(given, 12, method="precomputed")
-    row = sp.csr_array(([0.5, 0.3], ([0, 0], [2, 302])), shape=(1, 305))
-    found = graph.distances_to(row)
-    assert found.shape == (1, 300)
-    assert (found.indices.tolist(), found.data.tolist()) == ([graph.inverse[2]], [0.3])
 
 
 def test_a_search_that_returns_another_shape_is_refused(points):

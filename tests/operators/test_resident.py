@@ -129,21 +129,6 @@ def test_products_are_made_in_fewer_columns_where_memory_is_short(graphs, monkey
     assert made == [10, 10, 10, 10]
 
 
-@pytest.mark.slow
-def test_tensors_in_give_tensors_out(torus):
-    given = torch.as_tensor(torus[:500])
-    fit = ManifoldFactorizer(random_state=0)
-    embedding = fit.fit_transform(given)
-    assert isinstance(embedding, torch.Tensor)
-    expected = ManifoldFactorizer(random_state=0).fit_transform(torus[:500])
-    np.testing.assert_array_equal(embedding.numpy(), expected)
-    mapped = DiffusionMap(5).fit_transform(given)
-    for out in (fit.transform(given[:9]), fit.coordinates(given[:9]), mapped):
-        assert isinstance(out, torch.Tensor)
-    assert isinstance(fit.transform(torus[:9]), np.ndarray)
-    assert fit.transform(given[:9].float()).dtype == torch.float32
-
-
 def test_direct_solvers_are_for_the_host(torus):
     with pytest.raises(ValueError, match="`solver` must be one of 'auto', 'chebyshev'"):
         DiffusionMap(device=ON_TORCH, solver="dense").fit(torus)
@@ -160,15 +145,3 @@ def test_a_device_that_cannot_be_used_says_why(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "torch", None)
     with pytest.raises(ValueError, match=r"pip install 'manifactor\[gpu\]'"):
         require_device("cuda")
-
-
-@pytest.mark.slow
-def test_outliers_are_left_out_and_pieces_joined_on_a_device_too(torus):
-    X = np.vstack([torus[:800], [[40.0, 0, 0, 0], [0, 40.0, 0, 0]]])
-    for neighbors in ("auto", "kd_tree"):
-        fit = DiffusionMap(20, neighbors=neighbors, device=ON_TORCH, random_state=0).fit(X)
-        assert np.flatnonzero(fit.outliers_).tolist() == [800, 801]
-    apart = np.vstack([torus[:300], torus[:300] + 100])
-    with pytest.warns(UserWarning, match="2 components of 300, 300 samples"):
-        fit = DiffusionMap(4, n_neighbors=20, device=ON_TORCH, random_state=0).fit(apart)
-    assert fit.spectrum_.eigenvalues[1] < 0.01 * fit.spectrum_.eigenvalues[2]

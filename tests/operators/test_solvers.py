@@ -18,7 +18,6 @@ from manifactor.operators.engines.chebyshev import (
     Start,
     merged,
     orthonormalizer,
-    rayleigh_ritz,
     spectral_density,
 )
 from manifactor.operators.engines.gpu import ResidentMatrix
@@ -88,19 +87,6 @@ def test_independent_vectors_become_orthonormal(rng):
     np.testing.assert_allclose(found[:, :3].T @ found[:, :3], np.eye(3), atol=1e-8)
 
 
-def test_ritz_pairs_of_an_invariant_subspace_are_eigenpairs(rng):
-    exact = np.linspace(1, 0, 30)
-    basis = np.linalg.qr(rng.normal(size=(30, 30)))[0]
-    with HostOperator((basis * exact) @ basis.T) as operator:
-        block = basis[:, 1:6] @ rng.normal(size=(5, 5)) + basis[:, :1]
-        locked = basis[:, :1].copy()
-        values, residuals = rayleigh_ritz(operator, block, locked, 3)
-    np.testing.assert_allclose(values, exact[1:6], atol=1e-12)
-    np.testing.assert_allclose(np.abs(basis[:, 1:6].T @ block), np.eye(5), atol=1e-10)
-    assert residuals[:3].max() < 1e-12
-    assert np.isinf(residuals[3:]).all()
-
-
 def test_locked_and_new_pairs_are_put_in_one_order():
     locked = Pairs(np.array([1.0, 0.5]), None, np.array([1e-9, 1e-9]))
     values, residuals = np.array([0.8, 0.5]), np.array([1e-2, np.inf])
@@ -167,13 +153,6 @@ def test_no_convergence_is_an_error_that_names_another_solver(matrix, monkeypatc
     monkeypatch.setattr("manifactor.operators.engines.solvers.eigsh", fail)
     with pytest.raises(ValueError, match="did not converge"):
         SOLVERS["arpack"](matrix, 5, tolerance=1e-7, rng=random())
-
-
-def test_progress_rises_to_the_end(matrix):
-    heard = []
-    chebyshev(matrix, 40, tolerance=1e-7, progress=heard.append, rng=random())
-    assert heard == sorted(heard)
-    assert 0 < heard[0] <= heard[-1] <= 1
 
 
 @pytest.mark.slow

@@ -52,6 +52,7 @@ def test_even_places_are_flat():
     assert found.energy.max() < 0.2
 
 
+@pytest.mark.slow
 def test_two_factors_are_on_a_grid_and_a_circle_goes_around():
     turn = vonmises.rvs(1.0, loc=0.0, size=N, random_state=1) % (2 * np.pi)
     found = landscape([Place(well(N), "interval", np.ones(N)), Place(turn, "circle", np.ones(N))])

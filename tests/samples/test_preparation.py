@@ -73,12 +73,6 @@ def test_noise_that_is_uneven_is_dropped(torus, rng, kind):
     assert f"{40 - kept} of 40 principal components are noise" in choice.why
 
 
-def test_a_factor_above_uneven_noise_is_kept(torus, rng):
-    weak = 0.3 * rng.laplace(size=(1000, 1))
-    X = uneven_noise(torus, "columns", rng) + weak * np.linalg.qr(rng.normal(size=(40, 1)))[0].T
-    assert choose_preparation(X).value.components.shape == (40, 5)
-
-
 @pytest.mark.parametrize("weak", ["uniform", "exponential"])
 def test_a_factor_in_one_column_is_no_noise_of_that_column(torus, rng, weak):
     X = uneven_noise(torus, "columns", rng)
@@ -208,11 +202,6 @@ def test_factors_in_few_columns_do_not_raise_the_edge(rng):
     assert choose_preparation(X).value.components.shape == (302, 2)
 
 
-def test_copies_do_not_make_noise_look_like_structure(images, rng):
-    X = images + 0.1 * rng.normal(size=images.shape)
-    assert choose_preparation(np.repeat(X[:200], 2, axis=0)).value is not None
-
-
 @pytest.mark.slow
 def test_wide_samples_that_are_all_structure_or_all_noise_are_left_alone(rng):
     place = 30 * rng.uniform(size=(600, 2))
@@ -251,13 +240,3 @@ def test_a_fit_of_noisy_images_finds_and_places_both_motions(images, rng, tmp_pa
     new = images[550:]
     np.testing.assert_allclose(again.transform(new), fit.transform(new), atol=1e-9)
     assert len(again.locate(new)[0].confidence) == 50
-
-
-def test_blocks_of_samples_do_not_matter(noisy, monkeypatch):
-    whole = choose_preparation(noisy).value
-    expected = whole(noisy)
-    monkeypatch.setattr(preparation, "NUMBERS_PER_BLOCK", 2000)
-    again = choose_preparation(noisy).value
-    cosines = np.abs(again.components.T @ whole.components)
-    np.testing.assert_allclose(cosines, np.eye(2), atol=1e-12)
-    np.testing.assert_allclose(whole(noisy), expected, atol=1e-12)

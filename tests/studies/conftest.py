@@ -79,9 +79,3 @@ def made(small, lab):
             return recipe(small, lab, **({"recipe": settings[0]} if settings else {}))
 
     return make
-
-
-@pytest.fixture(scope="session")
-def torus_found():
-    """What the default method finds in 800 samples of the paper's torus."""
-    return find(Job("torus", "default", 800, 0))

@@ -2,7 +2,6 @@
 
 import json
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -38,20 +37,6 @@ def test_a_run_is_scored_against_the_truth():
     assert not found["solved"]
     assert found["attainable"] == 1.0
     assert accuracy.record(Case("boxes", "rectangle", n=300, method="pca"), 0)["solved"]
-
-
-def test_a_symmetry_is_right_if_named_with_its_angle(monkeypatch):
-    def fit(angle):
-        symmetries = SimpleNamespace(name="flat torus", lattice_angle=angle)
-        evidence = SimpleNamespace(symmetries=symmetries)
-        fitted = SimpleNamespace(evidence_=evidence, verdict_="none")
-        return lambda **_: SimpleNamespace(fit=lambda X: fitted)
-
-    case = Case("x", "hexagonal_torus", n=100, families="symmetric")
-    for angle, right in ((61.0, True), (63.0, False)):
-        monkeypatch.setattr(accuracy, "ManifoldFactorizer", fit(angle))
-        assert accuracy.record(case, 0)["right"] == right
-    assert not accuracy.record(replace(case, shape="sphere2"), 0)["number_right"]
 
 
 def test_a_case_is_rotated_scaled_and_blurred_relative_to_its_diameter():

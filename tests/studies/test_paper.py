@@ -1,6 +1,5 @@
 """Figures and tables of the paper, and the functions that make them."""
 
-from dataclasses import replace
 from functools import partial
 from operator import attrgetter
 
@@ -12,11 +11,10 @@ from manifactor.runs.options import FitOptions
 from studies.paper import textbook
 from studies.paper.cases import BEYOND, CASES
 from studies.paper.fig5 import CUT_SHAPES
-from studies.paper.fig6 import embeddings
-from studies.paper.finding import WAYS, found_in_images
+from studies.paper.finding import found_in_images
 from studies.paper.pairs import best_similarities
 from studies.paper.panels import lowest_functions
-from studies.paper.rates import by_label, in_words, measured, table_of
+from studies.paper.rates import in_words, table_of
 
 from ..conftest import box_spectrum
 
@@ -48,22 +46,6 @@ def test_images_are_fitted_in_part_and_functions_belong_to_the_fitted_ones(monke
         assert lowest_functions(found, true).r2[0] > 0.9
     assert found.numbers["own"] > 0.9
     assert found.images.shape[0] == 3
-
-
-def test_a_true_factor_that_was_not_found_counts_as_nothing(torus_found):
-    half = replace(torus_found, places=torus_found.places[:1], factors=torus_found.factors[:1])
-    matched = [half.matching(true) for true in range(2)]
-    assert sorted(matched, key=str) == [0, None]
-    assert half.numbers["own"] == half.score.own / 2
-    assert not half.numbers["solved"]
-    assert torus_found.numbers["solved"]
-    missing = matched.index(None)
-    lowest = lowest_functions(half, missing)
-    assert lowest.functions.shape == (800, 0)
-    assert lowest.words == "0 of 0"
-    shown = embeddings(half, torus_found, 0)
-    hidden = [ways["published"] for ways in shown if ways["published"].values is None]
-    assert [one.r2 for one in hidden] == [[0.0, 0.0]]
 
 
 # The paper's algorithm, as a textbook has it, and its scores of pairs.
@@ -145,15 +127,3 @@ def test_rates_count_what_was_solved_by_case_and_method():
     mixed, right = (" ".join(row) for row in table_of(CASES, records, "").rows)
     assert mixed == "torus published 1 of 2 0.750 0.150 1.00 3.0 50% 1 / 0 / 0 / 0 / 1"
     assert right == "torus default 2 of 2 1.000 0.000 1.00 3.0 50% 2 / 0 / 0 / 0 / 0"
-
-
-def test_every_data_set_method_and_seed_is_measured_once(small, lab, made):
-    records = measured(["torus", "cube"], ["default"], 250, settings=small, lab=lab)
-    assert list(records) == [("torus", "default"), ("cube", "default")]
-    assert [run["seed"] for run in records["cube", "default"]] == list(small.seeds)
-    assert list(by_label(records)) == ["torus, default", "cube, default"]
-    section = made("trials")
-    (table,) = section.tables
-    assert len(table.rows) == len(section.numbers) == len(CASES) * len(WAYS)
-    assert all(len(row) == len(table.header) for row in table.rows)
-    assert "seeds 0 to 0" in section.text[0]

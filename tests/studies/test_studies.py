@@ -2,7 +2,6 @@
 
 import io
 import json
-from types import SimpleNamespace
 from xml.etree import ElementTree
 
 import numpy as np
@@ -52,23 +51,6 @@ def test_the_report_has_the_share_of_products_that_are_right():
     assert "soft" not in report
 
 
-@pytest.mark.parametrize(
-    ("verdict", "right"), [("none", True), ("partial", False), ("product", False)]
-)
-def test_on_a_problem_with_one_factor_the_verdict_none_is_right(monkeypatch, rng, verdict, right):
-    # Even if the coordinates of the one factor are poor.
-    poor = [SimpleNamespace(embedding=rng.normal(size=(100, 1)))]
-    fitted = SimpleNamespace(verdict_=verdict, factors_=poor * (1 if right else 2))
-    fitted.evidence_ = SimpleNamespace(tests=[], reason="", symmetries=None, probability=np.nan)
-    fitted.fit = lambda X: fitted
-    monkeypatch.setattr("studies.calibration.ManifoldFactorizer", lambda **_: fitted)
-    monkeypatch.setattr("manifactor.datasets.problems.N_SAMPLES", (100, 100.1))
-    found = calibration.record(2)  # a cloud
-    assert (found["factors"], found["verdict"]) == (1, verdict)
-    assert found["right"] is right
-    assert not found["solved"]
-
-
 def test_the_diagram_is_drawn_of_a_single_answer_for_light_and_dark_screens():
     files = diagram([answer("none", True)])
     image = Image.open(io.BytesIO(files[".png"])).convert("L")
@@ -112,26 +94,6 @@ def test_a_study_continues_after_the_records_that_were_kept_in_whatever_order(ou
     finish(out, records)
     assert len(out.read_text().splitlines()) == 3
     assert not unfinished(out).exists()
-
-
-def lines(*records):
-    return "".join(f"{json.dumps(record)}\n" for record in records)
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        (lines({"seed": 7, "version": __version__}), "it holds others"),
-        (lines(*[VERSIONED[0]] * 4), "it holds others"),
-        (lines({"seed": 0, "version": "0.0.1"}), "it holds fits of 0.0.1"),
-        (lines({"seed": 0}), "it holds fits of an unknown version"),
-        ("no JSON\n", "one line of JSON for each fit"),
-    ],
-)
-def test_records_of_another_study_or_version_are_refused(out, text, message):
-    unfinished(out).write_text(text)
-    with pytest.raises(ValueError, match=message):
-        kept_records(out, JOBS)
 
 
 # Known hard cases.

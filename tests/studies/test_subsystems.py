@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from studies.subsystems import GROUPS, LAG, cube, record, render, well_chain
+from studies.subsystems import LAG, well_chain
 
 pytestmark = pytest.mark.nightly
 
@@ -20,13 +20,3 @@ def test_chains_keep_their_density_and_forget_at_the_slowest_rate(name):
     start = np.where(x > 0, 1.0, -1.0) if name == "wells" else np.cos(x)
     one, two = (density * start @ np.linalg.matrix_power(moves, k) @ start for k in (2, 3))
     assert -np.log(two / one) / LAG == pytest.approx(rate, rel=1e-3)
-
-
-def test_the_table_counts_right_numbers_and_rates(monkeypatch):
-    group = "equal rates"
-    monkeypatch.setitem(GROUPS, group, lambda seed: cube(seed, n_steps=5000, equal=True))
-    one = record(group, 3)
-    assert one["right"]
-    other = {**one, "seed": 4, "right": False, "number": 7, "rates": 0}
-    row = next(line for line in render([one, other]).splitlines() if line.startswith("| equal"))
-    assert row.startswith("| equal rates | 2 | 1 | 7, 10 |")

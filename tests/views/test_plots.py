@@ -60,6 +60,7 @@ def test_cells_have_equal_areas_on_the_map_and_their_middles_inside():
 # Fits.
 
 
+@pytest.mark.slow
 def test_pictures_are_drawn_on_the_caller_s_axes(torus):
     draws = [
         plots.spectrum,

@@ -39,7 +39,7 @@ def coarse():
         yield patch
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_every_particle_gets_its_places(coarse):
     images, places = moving(900)
     found = factor_all_views(images, {"n_factors": 2})
@@ -128,6 +128,7 @@ def placed_but_by(blind):
     return place
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize(
     ("states", "headline"),
@@ -150,6 +151,7 @@ def test_the_verdict_is_in_words_and_classes_are_told_apart(monkeypatch, states,
     assert np.mean(found.clusters == np.where(APART, 2, 1)) > 0.99
 
 
+@pytest.mark.slow
 def test_motions_that_their_own_coordinates_do_not_show_are_passed_over(monkeypatch):
     known, passed_over = seen(CIRCLE[:, :2]).likelihood, []
 
@@ -166,6 +168,7 @@ def test_motions_that_their_own_coordinates_do_not_show_are_passed_over(monkeypa
     assert passed_over
 
 
+@pytest.mark.slow
 def test_a_factor_that_no_image_shows_is_dropped_and_the_rest_judged_again(monkeypatch):
     height = np.random.default_rng(2).uniform(-1.5, 1.5, 700)
     states = CIRCLE[:700] + np.outer(height, [0, 0, 1])

@@ -47,6 +47,7 @@ def test_a_circle_tells_as_much_as_a_density_and_an_interval_less(ring, judge):
     assert interval < circle - 10 * error
 
 
+@pytest.mark.slow
 def test_a_motion_that_is_noise_tells_nothing_more(ring, judge):
     noise = np.random.default_rng(1).random(N)
     circle, error, _ = judge.share(finest(("circle",), N), ring[0][:, None])
@@ -54,6 +55,7 @@ def test_a_motion_that_is_noise_tells_nothing_more(ring, judge):
     assert both < circle + 2 * error
 
 
+@pytest.mark.slow
 def test_what_spreads_about_a_circle_is_no_motion(ring):
     rng = np.random.default_rng(3)
     spread = np.diag([0.02, 0.02, 1])

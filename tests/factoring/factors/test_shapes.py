@@ -53,16 +53,6 @@ def test_a_circle_with_wells_is_not_an_interval(rng):
     assert (turns >= 0).all() or (turns <= 0).all()
 
 
-def test_few_samples_of_a_curve_are_one_dimensional(rng):
-    t, modes = rng.uniform(size=(200, 1)), np.arange(1, 25)
-    interval = spectrum_of(modes**2, np.cos(np.pi * modes * t))
-    assert factor_of(interval).topology == "interval"
-    waves = 2 * np.pi * t * modes[:12]
-    both = np.stack([np.cos(waves), np.sin(waves)], axis=2).reshape(200, 24)
-    circle = spectrum_of(np.repeat(modes[:12] ** 2, 2), both)
-    assert factor_of(circle).topology == "circle"
-
-
 def test_a_star_of_three_arms_is_not_folded(rng):
     arm, radius = rng.integers(3, size=1500), rng.uniform(size=1500)
     # Values at the arms' ends, such that one function nearly tells the arms apart.
@@ -123,11 +113,6 @@ def test_a_circle_stays_one_where_another_factor_changes_its_radius(rng):
     (factor, _), _ = make_factors(spectrum, [selection(spectrum, [1, 2]), selection(spectrum, [3])])
     assert factor.topology == "circle"
     assert np.cos(factor.coordinate - angle).mean() > 0.98
-
-
-def test_an_open_arc_is_not_a_circle(rng):
-    angle = rng.uniform(0, 1.4 * np.pi, size=1000)
-    assert factor_of(spectrum_of([1, 1.1], np.cos(angle), np.sin(angle))).topology == "other"
 
 
 @pytest.mark.parametrize(("turns", "expected"), [(0, 0.0), (1, 1.0)])

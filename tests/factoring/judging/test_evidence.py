@@ -73,15 +73,6 @@ def test_printed_evidence_is_as_wide_as_the_terminal(monkeypatch):
         assert " ".join(lines).startswith(" ".join(found.sentences))
 
 
-@pytest.mark.parametrize(
-    "name", [name for name, one in CRITERIA.items() if one.senses != ("dynamics",)]
-)
-def test_a_problem_begins_with_plain_words(name):
-    plain = CRITERIA[name].problem.partition(": ")[0]
-    terms = ("eigen", "spectrum", "cosine", "interval", "limit", "net", "lengths", "place")
-    assert not [term for term in terms if term in plain]
-
-
 SPHERE = Symmetries(3, "sphere")
 LATTICE = Symmetries(2, "flat torus", 60.0, 1.0, 1.0, np.zeros((3, 2)))
 FEW_OF_A_CURVE = (JUDGE["samples"](30), JUDGE["blocks"](1))
@@ -116,26 +107,12 @@ def test_advice_on_moves_comes_before_that_on_lengths_in_units_of_them():
     assert advise(["undivided", "transitions"]).startswith("Give more pairs")
 
 
-def test_advice_that_begins_alike_is_one_sentence():
-    both = advise(["filling", "modulation in data"])
-    assert both.count("Use the coordinates, they are right; but compare ") == 1
-    assert both.endswith("equal coordinates, and not every combination of them occurs.")
-
-
 def test_coordinates_that_are_often_wrong_are_not_called_right():
     hole = (JUDGE["filling"](0.01),)
     assert "they are right; but" in Evidence(hole, TWO_FACTORS, probability=0.93).sentences[-1]
     unsure = Evidence(hole, TWO_FACTORS, probability=0.42).sentences[-1]
     assert "right" not in unsure
     assert "only after comparing them" in unsure
-
-
-def test_how_often_advice_helped_is_not_said_beside_how_often_results_are_right():
-    blocks = JUDGE["blocks"](1)
-    assert "in 19 of 22" in Evidence((blocks,)).sentences[-1]
-    assert "in 19 of 22" not in Evidence((blocks,), probability=0.9).sentences[-1]
-    one = Evidence((blocks, JUDGE["further product"](0.1)))
-    assert one.advice.count("Take the data as one factor") == 1
 
 
 @pytest.mark.parametrize(
