@@ -1,15 +1,7 @@
 import numpy as np
 import pytest
 
-from manifactor import datasets
-from manifactor.models.sums.terms import (
-    Fitter,
-    Reading,
-    agreement,
-    axes_error,
-    find_sum,
-    fit_reading,
-)
+from manifactor.models.sums.terms import Fitter, Reading, agreement, find_sum, fit_reading
 from manifactor.scores import score
 
 from ..factoring.places import ring, sphere
@@ -77,30 +69,12 @@ def test_functions_of_an_interval_are_its_own_cosines_and_halves_of_a_strip_agre
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("shape", ["disk", "moebius"])
-def test_an_irreducible_shape_is_one_term(shape):
-    X, _ = datasets.sample(shape, 1000, random_state=0)
-    assert len(find(X).summands) == 1
-
-
-@pytest.mark.slow
 def test_a_surface_and_a_weak_circle_add_up(rng):
     surface, circle = sphere(rng, 1200), ring(rng.uniform(0, 2 * np.pi, size=1200))
     X = np.hstack([10 * surface, circle])
     found = find(X)
     assert [term.sheet.dimension for term in found.summands] == [2, 1]
     assert solved(found, X, [surface, circle])
-
-
-def test_equal_gaussians_have_no_axes(rng):
-    def axis(values):
-        return fit_reading(values, Reading("interval", values, 1.0))
-
-    a, b = rng.normal(size=(2, 2000, 1))
-    b = b * a.std() / b.std()
-    assert axes_error([axis(a), axis(b)]) > 0.5
-    assert axes_error([axis(a), axis(3 * b)]) < 0.02
-    assert axes_error([axis(a), axis(rng.uniform(size=(2000, 1)))]) == 0
 
 
 def test_a_gaussian_line_is_an_interval(rng):

@@ -51,12 +51,6 @@ def test_eigenvalues_are_those_of_the_shape_in_its_units(shape, n_functions, ban
     np.testing.assert_allclose(fit.spectrum_.eigenvalues, exact, rtol=0.13, atol=1e-9)
 
 
-def test_eigenvalues_of_a_circle_are_squares_in_pairs():
-    angle = np.linspace(0, 2 * np.pi, 1000, endpoint=False)
-    found = DiffusionMap(9).fit(np.c_[np.cos(angle), np.sin(angle)]).spectrum_.eigenvalues
-    np.testing.assert_allclose(found, [0, 1, 1, 4, 4, 9, 9, 16, 16], rtol=0.01, atol=1e-9)
-
-
 def test_functions_are_orthonormal_under_the_weights(rectangle_spectrum):
     s, f = rectangle_spectrum, rectangle_spectrum.functions
     assert_orthonormal(s)

@@ -1,9 +1,6 @@
 import numpy as np
 
 from manifactor.cryoem.files.formats import read_particles
-from manifactor.cryoem.files.particles import euler_matrices
-from manifactor.cryoem.files.stacks import particle_images
-from manifactor.cryoem.simulate.all_views import simulate_views
 from manifactor.cryoem.simulate.one_view import simulate_particles
 from manifactor.cryoem.simulate.writing import star_text, write_dataset
 
@@ -32,29 +29,3 @@ def test_what_is_written_reads_back(tmp_path):
     assert all("000004@data/particles.mrcs" in text for text in texts)
     for name in ("DefocusU", "DefocusV", "DefocusAngle", "PhaseShift", "CtfBfactor"):
         assert [f"_rln{name} " in text for text in texts] == [True, False]
-
-
-def test_true_and_wrong_poses_of_all_views_read_back(tmp_path, monkeypatch):
-    monkeypatch.setattr("manifactor.cryoem.simulate.all_views.IMAGES_AT_ONCE", 3)
-    how = {"defocus": (1e4, 2e4), "signal_to_noise": None, "random_state": 0}
-    simulation = simulate_views(4, **how, pose_error=5.0)
-    folder = tmp_path / "data"
-    folder.mkdir()
-    fractions = []
-    write_dataset(folder, simulation, name="data", callback=lambda _, done: fractions.append(done))
-    assert fractions == [3 / 4, 1]
-    particles = read_particles(folder / "particles.star")
-    np.testing.assert_allclose(particles.angles, simulation.angles, atol=1e-5)
-    np.testing.assert_allclose(particles.shift, simulation.shift, atol=1e-6)
-    defocus = particles.microscope["defocus_u"]
-    np.testing.assert_allclose(defocus, simulation.defocus, rtol=1e-6)
-    source = particle_images(particles)
-    assert source.pixel_size == 5.5
-    images = np.concatenate([images for _, images in source.blocks(None)])
-    np.testing.assert_allclose(images, simulation.images, atol=1e-5)
-    # The true poses are kept beside those with errors.
-    table = np.genfromtxt(folder / "truth.csv", delimiter=",", names=True)
-    assert table.dtype.names == ("angle", "stretch_x", "stretch_y", "rot", "tilt", "psi")
-    true = euler_matrices(np.column_stack([table[name] for name in ("rot", "tilt", "psi")]))
-    np.testing.assert_allclose(true, simulation.rotations, atol=1e-6)
-    assert np.abs(euler_matrices(particles.angles) - true).max() > 0.01
