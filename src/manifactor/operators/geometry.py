@@ -177,10 +177,7 @@ def carre_du_champ(
 def champ_of_pairs(
     spectrum: Spectrum, coefficients: np.ndarray, rows: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Compute `carre_du_champ` for each pair of functions once.
-
-    Returns inner products, (n_rows, r * (r + 1) / 2), and the column of each pair, (r, r).
-    """
+    """Compute `carre_du_champ` of each pair of functions, and the column of each."""
     i, j = np.triu_indices(coefficients.shape[1])
     eigenvalues = spectrum.eigenvalues @ coefficients**2
     total = eigenvalues[i] + eigenvalues[j]

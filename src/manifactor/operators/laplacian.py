@@ -44,12 +44,7 @@ def without_outliers(
     *,
     walk_of: Callable[[NeighborGraph], Affinity] = affinity,
 ) -> tuple[NeighborGraph, Affinity]:
-    """Return graph and walk without the samples that the walk hardly leaves.
-
-    Functions would be peaks on them.
-
-    Shapes: X (n_samples, n_features).
-    """
+    """Return graph and walk without samples on which functions would be peaks."""
     # Leaving some samples out may leave others alone.
     for _ in range(3):
         # A sample's own weight is 1.
@@ -262,10 +257,7 @@ def draw_parts(
 
 
 def with_spare(n_functions: int, n_samples: int) -> int:
-    """Return the number of functions to compute for a start of a solver.
-
-    The solver's block is wider, and profits where a part shows its spare vectors too.
-    """
+    """Return the number of functions of a start: the solver's block is wider."""
     return (n_functions + block_width(n_samples, n_functions)) // 2
 
 

@@ -231,12 +231,7 @@ def copy_groups(distances: sp.csr_array | NeighborTable) -> np.ndarray | None:
 def shortest_between(
     distances: sp.csr_array, row_group: np.ndarray, column_group: np.ndarray
 ) -> sp.csr_array:
-    """Return the shortest distances between groups of rows and groups of columns.
-
-    The distance of a group to itself stays 0.
-
-    Shapes: distances (n_rows, n_columns), row_group (n_rows,), column_group (n_columns,).
-    """
+    """Return the shortest distances between groups of rows and of columns."""
     row = row_group[row_of(distances)]
     column = column_group[distances.indices]
     order = np.lexsort((distances.data, column, row))
@@ -321,10 +316,7 @@ class NeighborGraph:
         return np.bincount(kept, minlength=len(self.distinct)).astype(float)
 
     def on_device(self, device: str) -> "NeighborGraph":
-        """Return the graph with its distances on a device.
-
-        They stay where they are on the CPU, and where components had to be joined.
-        """
+        """Return the graph with distances on a device, if no components were joined."""
         stays = len(self.bridges) or not sp.issparse(self.distances)
         if device == "cpu" or stays:
             return self
@@ -352,12 +344,7 @@ class NeighborGraph:
         return replace(self, search=search.fit(chosen(samples, self.distinct)))
 
     def without(self, isolated: np.ndarray, X: np.ndarray) -> "NeighborGraph":
-        """Return the graph without some of its distinct samples.
-
-        In `inverse` they become copies of their nearest neighbour.
-
-        Shapes: isolated (n_distinct,), X (n_samples, n_features).
-        """
+        """Return the graph with some distinct samples as copies of their nearest."""
         kept = np.flatnonzero(~isolated)
         samples = X[self.distinct[kept]]
         # Where each distinct sample is among those kept, or its nearest one is.

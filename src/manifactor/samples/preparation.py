@@ -166,10 +166,7 @@ def centred_rows(
 
 
 def over_blocks(work: Callable[[slice], T], X: np.ndarray) -> Iterator[T]:
-    """Yield `work` of blocks of rows, in their order, computed on all cores.
-
-    A block has one thread of BLAS: results do not depend on the number of cores.
-    """
+    """Yield `work` of blocks of rows in order, on all cores, one BLAS thread each."""
     blocks = gen_batches(len(X), max(1, NUMBERS_PER_BLOCK // X.shape[1]))
     with one_blas_thread():
         yield from over_cores(work, list(blocks))
@@ -225,11 +222,7 @@ def _without_sampling_error(variance: np.ndarray, share: np.ndarray, n_measured:
 def left_in_columns(
     samples: np.ndarray, scores: np.ndarray, axes: np.ndarray
 ) -> Iterator[np.ndarray]:
-    """Yield mean squares of columns beyond the first 0, 1, 2, ... components.
-
-    Shapes: samples (n_samples, n_features), scores (n_samples, n_components), axes (n_features,
-    n_components).
-    """
+    """Yield mean squares of columns of samples beyond the first 0, 1, 2, ... components."""
     left = (samples**2).mean(axis=0)
     along = samples.T @ scores / len(samples)
     squares = scores.T @ scores / len(samples)
@@ -438,10 +431,7 @@ class Preparation:
 
 
 def choose_preparation(X: np.ndarray) -> Choice:
-    """Choose the preparation of samples, (n_samples, n_features).
-
-    Samples of any width are read in blocks of rows; a memory map is never read whole.
-    """
+    """Choose the preparation of samples, which are read in blocks of rows."""
     n_samples, n_columns = X.shape
     if n_samples < 150:
         return Choice(None, "fewer than 150 samples cannot tell noise from signal")

@@ -95,10 +95,7 @@ def _symmetric_basis(r: int) -> np.ndarray:
 
 
 def squared_cosine(champ: np.ndarray, weights: np.ndarray, labels: np.ndarray) -> float:
-    """Return the largest mean squared cosine between the gradients of two blocks.
-
-    Shapes: champ (n_rows, r, r), weights (n_rows,), labels (r,).
-    """
+    """Return the largest mean squared cosine between the gradients of two blocks."""
     n_blocks = labels.max() + 1
     inside = [champ[:, labels == a][:, :, labels == a] for a in range(n_blocks)]
     longest = [np.linalg.eigvalsh(block)[:, -1] for block in inside]
@@ -113,10 +110,7 @@ def squared_cosine(champ: np.ndarray, weights: np.ndarray, labels: np.ndarray) -
 
 
 def unit_energy(champ: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Return the carre du champ scaled to mean energy 1 of every function.
-
-    Shapes: champ (n_rows, r, r), weights (n_rows,).
-    """
+    """Return a carre du champ with mean energy 1 of every function."""
     energy = np.einsum("x,xaa->a", weights, champ)
     scale = np.maximum(energy, 1e-9 * np.abs(energy).max()) ** -0.5
     return champ * scale[:, None] * scale

@@ -173,12 +173,7 @@ def _distinct(geometry: Geometry, functions: np.ndarray, energy: np.ndarray) -> 
 
 
 def of_lowest_factor(geometry: Geometry, functions: np.ndarray) -> np.ndarray:
-    """Return those of the functions that point where the lowest ones point.
-
-    The others belong to a factor that was not found yet.
-
-    Shapes: functions (n_functions - 1, r).
-    """
+    """Return the functions that point where the lowest ones point."""
     eigenvalues = geometry.rayleigh(functions)
     own = low = np.arange(len(eigenvalues)) < batch_size(eigenvalues)
     # The lowest functions point nowhere at their extremes; in the second round more functions are
@@ -196,10 +191,7 @@ def of_lowest_factor(geometry: Geometry, functions: np.ndarray) -> np.ndarray:
 def refine(
     geometry: Geometry, blocks: Sequence[np.ndarray], *, unions: bool = False
 ) -> tuple[np.ndarray, ...]:
-    """Compute every block anew, as the functions without energy along all others.
-
-    Shapes: blocks (n_functions - 1, r) -> (n_functions - 1, r).
-    """
+    """Compute every block anew, as the functions without energy along all others."""
     if len(blocks) < 2:
         return tuple(blocks)
     refined = list(blocks)

@@ -117,20 +117,14 @@ class SampleCells:
         return gap.mul_(1 - self.rounding).sub_(radius * (1 + self.rounding))
 
     def candidate_counts(self, which: "Tensor", reach: "Tensor") -> "Tensor":
-        """Return how many samples of each cell are within reach of some cells, (w, c).
-
-        A cell counts with all its samples or with none.
-        """
+        """Return how many samples each cell within reach of some cells has, (w, c)."""
         return extra("torch").where(self.lower_bounds(which) < reach[:, None], self.count, 0)
 
 
 def make_cells(X: "Tensor") -> SampleCells:
-    """Return samples, (n, d), in the cells of randomly chosen ones.
-
-    The choice is always the same. Samples of double precision are centred, then rounded to single
-    precision.
-    """
+    """Return samples, (n, d), in the cells of random ones, which are always the same."""
     torch = extra("torch")
+    # Centred before they are rounded to single precision.
     samples = X - X.mean(dim=0) if X.dtype == torch.float64 else X
     largest = float(samples.abs().max()) or 1.0
     # With coordinates of about 1, squares neither overflow nor vanish.
@@ -169,10 +163,7 @@ def make_cells(X: "Tensor") -> SampleCells:
 
 
 def squared_distances(one: "Tensor", other: "Tensor") -> "Tensor":
-    """Return squared distances by differences, (..., a, b).
-
-    Shapes: one (..., a, d), other (..., b, d).
-    """
+    """Return squared distances, (..., a, b), by differences."""
     squares = one.new_zeros((*one.shape[:-1], other.shape[-2]))
     # A pass for each coordinate: all differences at once would take d times the memory.
     for x, y in zip(one.unbind(-1), other.unbind(-1), strict=True):
@@ -253,10 +244,7 @@ class QueryBatch:
     counts: "Tensor"  # (b, c): candidates of each block in each cell
 
     def candidates(self, cells: SampleCells, start: int, stop: int) -> tuple["Tensor", "Tensor"]:
-        """Return the candidates `start` to `stop` of each block, and which are real.
-
-        Both have shape (b, stop - start); where a block has fewer candidates, the rest is padding.
-        """
+        """Return candidates of each block, (b, stop - start), and which are real."""
         torch = extra("torch")
         # The candidates of a block are those of its cells one after the other, so that the
         # cumulated counts tell in which cell the nth one lies.

@@ -73,10 +73,7 @@ class Start:
 
 
 def required(values: np.ndarray, tolerance: float) -> np.ndarray:
-    """Return the residuals that pairs with these eigenvalues may have.
-
-    They are not smaller than what single precision reaches, unless `tolerance` is.
-    """
+    """Return the residuals that pairs may have, within what precision reaches."""
     finest = min(tolerance, SINGLE_PRECISION_RESIDUAL)
     return np.maximum(finest, tolerance * (1 - values))
 
@@ -175,10 +172,7 @@ class FilterPlan:
         return 7.5 if wide else 6.5
 
     def degree(self, error: float, target: float, limit: float, *, aim: float) -> int:
-        """Return the degree that takes an error to its target times `aim`.
-
-        The first vector gains no more than `limit` over the last.
-        """
+        """Return the degree that takes an error to its target times `aim`."""
         needed = self.remaining(error, aim * target)
         most = quotient(limit, self.first_gain - self.gain)
         return max(2, int(np.ceil(min(needed, most))))
@@ -197,12 +191,10 @@ class FilterPlan:
         return damped + rounding * degree * np.exp(degree * ahead)
 
     def is_faithful(self, error: float, target: float, *, wide: bool) -> bool:
-        """Return whether orthonormal vectors can reach the target in one polynomial.
-
-        A wide block may need several: only rounding counts there.
-        """
+        """Return whether orthonormal vectors can reach the target in one polynomial."""
         limit = self.faithful_gain(wide=wide)
         degree = self.degree(error, target, limit, aim=AIM)
+        # A wide block may need several: only rounding counts there.
         begin = 0.0 if wide else error
         return self.error_after(begin, degree, rounding=ORTHONORMAL_ROUNDING) < 2 * target
 
@@ -350,10 +342,7 @@ class RitzPairs:
 def rayleigh_ritz(
     operator: BlockOperator, block: Any, locked: Any, n_pairs: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Overwrite a block with its Ritz vectors, orthogonal to the locked vectors.
-
-    Returns values (width,), residuals (width,).
-    """
+    """Overwrite a block with its Ritz vectors; return values and residuals, (width,)."""
     if locked.shape[1]:
         operator.clear(block, locked)
     image = operator.product(block)
@@ -373,10 +362,7 @@ def rayleigh_ritz(
 def merged(
     locked: Pairs, values: np.ndarray, residuals: np.ndarray, *, n_pairs: int, tolerance: float
 ) -> RitzPairs:
-    """Return locked and new pairs in descending order of their values.
-
-    Columns are counted with the locked vectors first.
-    """
+    """Return locked and new pairs in descending order of their values."""
     values = np.concatenate([locked.values, values])
     residuals = np.concatenate([locked.residuals, residuals])
     # Stable, so that of equal values those locked before come first, as they did.
@@ -387,10 +373,7 @@ def merged(
 
 
 def orthonormalizer(gram: np.ndarray) -> np.ndarray:
-    """Return combinations of vectors with these inner products that are orthonormal.
-
-    Shapes: gram (width, width).
-    """
+    """Return orthonormal combinations of vectors with these inner products."""
     squares = np.maximum(np.diag(gram), np.finfo(gram.dtype).tiny)
     scale = 1 / np.sqrt(squares)
     gram = gram * scale[:, None] * scale

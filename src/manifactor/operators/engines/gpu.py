@@ -208,10 +208,7 @@ def namespace(X) -> Any:
 
 
 def sparse_rows(entries, columns, width: int):
-    """Return a matrix with the same number of entries in each row, of scipy or of torch.
-
-    Shapes: entries, columns (n, k) -> (n, width).
-    """
+    """Return a matrix of entries in columns, (n, k), as (n, width), of scipy or of torch."""
     n, k = entries.shape
     starts = like(entries, np.arange(0, n * k + 1, k, dtype=np.int32))
     parts = starts, columns.ravel(), entries.ravel()
@@ -247,10 +244,7 @@ def on_device(device: Any, array: np.ndarray, dtype: Any = None) -> "Tensor":
 
 
 def functions_there(vectors: "Tensor", weights: np.ndarray, nearly: float) -> "Tensor | None":
-    """Return eigenvectors of a walk as functions orthogonal to the constant.
-
-    Shapes: vectors (n, n_functions), weights (n,) -> (n, n_functions).
-    """
+    """Return eigenvectors of a walk, (n, k), as functions orthogonal to the constant."""
     root = on_device(vectors.device, np.sqrt(weights))
     mixed = root @ vectors
     if mixed[1:].abs().gt(nearly).any():

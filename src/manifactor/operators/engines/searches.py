@@ -347,11 +347,7 @@ class ApproximateSearch(NeighborSearch):
 
 
 def fill_nearest(distances, neighbors, samples, X, candidates, part: slice) -> None:
-    """Write the nearest candidates of the queries in `part` into two arrays.
-
-    Shapes: distances, neighbors (n_queries, n_found), samples (n_samples, n_features), X
-    (n_queries, n_features), candidates (n_queries, width).
-    """
+    """Write distances and indices of the nearest candidates of the queries in `part`."""
     gap = samples[candidates[part]] - X[part, None].astype(np.float64)
     square = np.einsum("ijk,ijk->ij", gap, gap)
     order = np.argsort(square, axis=1, kind="stable")[:, : distances.shape[1]]

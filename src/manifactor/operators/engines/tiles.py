@@ -66,11 +66,7 @@ class TiledRows:
 
 
 def locally_ordered(matrix: sp.csr_array) -> tuple[sp.csr_array, np.ndarray]:
-    """Return a matrix with samples near each other in rows near each other.
-
-    Also return the order, (n,). It is the given one where that is good, and else the reverse
-    Cuthill-McKee order.
-    """
+    """Return a matrix with near samples in near rows, and their order, (n,)."""
     # Up to twice the columns that tiles may have, the given order is as good as any.
     if columns_of_tiles(matrix) <= 8:
         return matrix, np.arange(matrix.shape[0])
@@ -170,10 +166,7 @@ class HostOperator:
         return block
 
     def filled(self, rows: np.ndarray, vectors: np.ndarray) -> Block:
-        """Return a block with these vectors, (n_rows, width), on some rows.
-
-        It is 0 on all others, and in single precision.
-        """
+        """Return a block of vectors on some rows, in single precision."""
         block = np.zeros((self.n, vectors.shape[1]), dtype=np.float32)
         place = np.empty(self.n, dtype=int)
         place[self.order] = np.arange(self.n)
@@ -291,10 +284,7 @@ class HostOperator:
     def residual_norms(
         self, image: Block, block: Block, rotation: np.ndarray, values: np.ndarray
     ) -> np.ndarray:
-        """Return the norms of image @ rotation - block * values, column by column.
-
-        Only the first columns of `block`, as many as `values`, count.
-        """
+        """Return the norms of image @ rotation - the first columns of block * values."""
         count = len(values)
 
         def work(rows: slice) -> np.ndarray:
