@@ -228,15 +228,13 @@ def given_precision(X: Any, array: np.ndarray):
     return like(X, array.astype(precision_of(X), copy=False))
 
 
-def rounded(
-    coordinate: np.ndarray | None, topology: str, dtype: type[np.floating]
-) -> np.ndarray | None:
-    """Return the coordinates on a factor, if any, in a precision; angles stay below 2 pi."""
-    if coordinate is None or dtype == coordinate.dtype:
+def rounded(coordinate: np.ndarray, topology: str, dtype: type[np.floating]) -> np.ndarray:
+    """Return the coordinates on a factor in a precision; angles stay below 2 pi."""
+    if dtype == coordinate.dtype:
         return coordinate
-    found = coordinate.astype(dtype)
-    # In single precision, an angle just below 2 pi is rounded to one above.
-    return np.where(found < dtype(2 * np.pi), found, dtype(0)) if topology == "circle" else found
+    single = coordinate.astype(dtype)
+    # An angle just below 2 pi is rounded to one above.
+    return np.where(single < dtype(2 * np.pi), single, dtype(0)) if topology == "circle" else single
 
 
 def given_places(X: Any, places: Sequence[Placed], factors: Sequence[Factor]) -> list[Placed]:
@@ -244,11 +242,11 @@ def given_places(X: Any, places: Sequence[Placed], factors: Sequence[Factor]) ->
     dtype = precision_of(X)
     return [
         Placed(
-            each.embedding.astype(dtype, copy=False),
-            rounded(each.coordinate, factor.topology, dtype),
-            each.confidence.astype(dtype, copy=False),
+            embedding.astype(dtype, copy=False),
+            None if coordinate is None else rounded(coordinate, factor.topology, dtype),
+            confidence.astype(dtype, copy=False),
         )
-        for each, factor in zip(places, factors, strict=True)
+        for (embedding, coordinate, confidence), factor in zip(places, factors, strict=True)
     ]
 
 

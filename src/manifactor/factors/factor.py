@@ -90,21 +90,12 @@ class Reading:
         return self.on_shape(self.chart(functions))
 
     def place_by(self, values: np.ndarray) -> shapes.Places:
-        """Return embedding and coordinate, given the values of `combinations`."""
+        """Return embedding and coordinate, given the values of `chart.combinations`."""
         return self.on_shape(self.chart.read(values))
 
     def on_shape(self, chart_values: np.ndarray) -> shapes.Places:
         """Return embedding and coordinate, given the values of the chart."""
         return shapes.place_on_shape(self.topology, chart_values, self.cloud, self.ends)
-
-    @property
-    def combinations(self) -> np.ndarray:
-        """Combinations of the spectrum's functions that a place is read from."""
-        return self.chart.combinations
-
-    def effective(self) -> "Reading":
-        """Return the same, without combinations that have no effect on a place."""
-        return replace(self, chart=self.chart.effective())
 
 
 def make_factors(
@@ -137,84 +128,53 @@ def make_factors(
     order = np.argsort(lowest, kind="stable")
     blocks, counts = [blocks[f] for f in order], [counts[f] for f in order]
     weighted = spectrum if chart_weights is None else replace(spectrum, weights=chart_weights)
-    making = [
-        partial(
-            _make_factor,
-            spectrum,
-            weighted,
-            blocks,
-            f,
-            geometry,
-            most_functions,
-            counts[f],
-            order[f] == circle,
-            folded,
+
+    def make(f: int) -> tuple[Factor, Reading]:
+        """Factor of one block, freed from the others, with confidence 1."""
+        block, charted, round_block = blocks[f], counts[f], order[f] == circle
+        lowest = _others(blocks, but=f, most=FIRST_FUNCTIONS)
+        columns = (
+            tuple(range(charted))
+            if charted
+            else shapes.chart_functions(spectrum, block, lowest, most=most_functions)
         )
-        for f in range(len(blocks))
-    ]
+        # A modulation is smooth, and every function of the regression adds its error.
+        corrected = _others(blocks, but=f, most=0 if round_block else 6)
+        # Functions that are given may vanish at some places on the others.
+        least = FIBRE_SPREAD if charted else charts.LEAST_SPREAD
+        functions = block[:, columns]
+        chart, places = charts.make_chart(weighted, functions, corrected, least_spread=least)
+        topology = (
+            "circle" if round_block else shapes.find_topology(spectrum, block, lowest, places)
+        )
+        dimension, cloud = 1, None
+        if topology == "other":
+            dimension = charts.cloud_dimension(places)
+            # A bent surface fills more dimensions of the chart than its own, and an average of
+            # gradients around a bend points in more directions; the lesser number is right.
+            if geometry is not None:
+                dimension = min(dimension, count_directions(geometry, functions[1:]))
+            # More functions than dimensions leave the surface by their errors, which pulling takes
+            # out.
+            if places.shape[1] > dimension:
+                cloud = charts.make_cloud(places, dimension)
+        ends = shapes.interval_ends("interval" if round_block and folded else topology, places)
+        reading = Reading(block, topology, chart, cloud, ends)
+        values, eigenvalues = spectrum.combined(block), spectrum.eigenvalues @ block**2
+        shape = (topology, dimension, *reading.on_shape(places))
+        return Factor(values, eigenvalues, *shape, np.ones(len(places))), reading
+
     # Concurrently: none of them needs another.
-    tasks = [partial(_confidence, spectrum, blocks), *making]
+    tasks = [partial(_confidence, spectrum, blocks), *(partial(make, f) for f in range(len(order)))]
     confidence, *made = map_threads(lambda task: task(), tasks)
     factors, readings = zip(*made, strict=True)
-    return (
-        tuple(replace(f, confidence=c) for f, c in zip(factors, confidence, strict=True)),
-        readings,
-    )
+    sure = zip(factors, confidence, strict=True)
+    return tuple(replace(factor, confidence=own) for factor, own in sure), readings
 
 
 def _ascending(spectrum: Spectrum, block: np.ndarray) -> np.ndarray:
     """The functions of a block in order of their eigenvalues."""
     return block[:, np.argsort(spectrum.eigenvalues @ block**2, kind="stable")]
-
-
-def _make_factor(
-    spectrum: Spectrum,
-    weighted: Spectrum,
-    blocks: Sequence[np.ndarray],
-    f: int,
-    geometry: Geometry | None,
-    most_functions: int | None,
-    charted: int | None,
-    circle: bool,
-    folded: bool,
-) -> tuple[Factor, Reading]:
-    """Factor of one block, freed from the others, with confidence 1."""
-    block = blocks[f]
-    lowest = _others(blocks, but=f, most=FIRST_FUNCTIONS)
-    columns = (
-        tuple(range(charted))
-        if charted
-        else shapes.chart_functions(spectrum, block, lowest, most=most_functions)
-    )
-    # A modulation is smooth, and every function of the regression adds its error.
-    corrected = _others(blocks, but=f, most=0 if circle else 6)
-    # Functions that are given may vanish at some places on the others.
-    least = FIBRE_SPREAD if charted else charts.LEAST_SPREAD
-    chart, places = charts.make_chart(weighted, block[:, columns], corrected, least_spread=least)
-    topology = "circle" if circle else shapes.find_topology(spectrum, block, lowest, places)
-    dimension, cloud = 1, None
-    if topology == "other":
-        dimension = charts.cloud_dimension(places)
-        # A bent surface fills more dimensions of the chart than its own, and an average of
-        # gradients around a bend points in more directions; the lesser number is right.
-        if geometry is not None:
-            dimension = min(dimension, count_directions(geometry, block[1:, columns]))
-        # More functions than dimensions leave the surface by their errors, which pulling takes out.
-        if places.shape[1] > dimension:
-            cloud = charts.make_cloud(places, dimension)
-    ends = shapes.interval_ends("interval" if circle and folded else topology, places)
-    reading = Reading(block, topology, chart, cloud, ends)
-    embedding, coordinate = reading.on_shape(places)
-    factor = Factor(
-        functions=spectrum.combined(block),
-        eigenvalues=spectrum.eigenvalues @ block**2,
-        topology=topology,
-        dimension=dimension,
-        embedding=embedding,
-        coordinate=coordinate,
-        confidence=np.ones(len(embedding)),
-    )
-    return factor, reading
 
 
 def _others(blocks: Sequence[np.ndarray], *, but: int, most: int) -> np.ndarray:

@@ -1,7 +1,7 @@
 """Where new samples lie on the factors: the usual placer, by functions, and blocks of samples."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple, Protocol
 
@@ -79,18 +79,13 @@ class ByFunctions:
         if outliers.any():
             general = general_locator(self, factors, diffusion)
             stray = KDTree(diffusion.samples[outliers]), general
-        readings = [reading.effective() for reading in self.readings]
-        combinations = [reading.combinations for reading in readings]
-        return partial(
-            _place_combined,
-            readings,
-            CombinedFunctions(
-                diffusion, np.hstack(combinations), reach=diffusion.reach, n_new=n_new
-            ),
-            np.cumsum([block.shape[1] for block in combinations]),
-            [factor.confidence[distinct] for factor in factors],
-            stray,
-        )
+        readings = [replace(each, chart=each.chart.effective()) for each in self.readings]
+        blocks = [reading.chart.combinations for reading in readings]
+        combined = np.hstack(blocks)
+        functions = CombinedFunctions(diffusion, combined, reach=diffusion.reach, n_new=n_new)
+        ends = np.cumsum([block.shape[1] for block in blocks])
+        confidences = [factor.confidence[distinct] for factor in factors]
+        return partial(_place_combined, readings, functions, ends, confidences, stray)
 
 
 def general_locator(placer: Placer, factors: Sequence[Factor], diffusion: Operator) -> Locate:

@@ -227,17 +227,14 @@ def place_on_shape(
 
     The coordinate is None unless the shape is an interval or a circle.
     """
+    if topology == "other":
+        return (chart_values if cloud is None else cloud.pull(chart_values)), None
+    circle, read = topology == "circle", angle_of
     # Of circles, only one that is read from its cosine, and the side of it, has ends.
-    if topology == "circle" and ends is not None:
-        angle = in_panels(partial(_around_folded, ends=ends), chart_values)
-        return in_panels(on_circle, angle), angle
     if ends is not None:
-        coordinate = in_panels(partial(_along_interval, ends=ends), chart_values)
-        return coordinate[:, None], coordinate
-    if topology == "circle":
-        angle = in_panels(angle_of, chart_values)
-        return in_panels(on_circle, angle), angle
-    return (chart_values if cloud is None else cloud.pull(chart_values)), None
+        read = partial(_around_folded if circle else _along_interval, ends=ends)
+    coordinate = in_panels(read, chart_values)
+    return (in_panels(on_circle, coordinate) if circle else coordinate[:, None]), coordinate
 
 
 def _around_folded(functions: np.ndarray, ends: np.ndarray) -> np.ndarray:

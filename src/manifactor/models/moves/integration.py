@@ -7,6 +7,7 @@ have u_j - u_i = g . C^-1/2 (x_j - x_i): a sparse least-squares problem for the 
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -142,7 +143,8 @@ def _unit_slopes(
     trust = np.clip(np.minimum(rough, 1 - rough) / UNTRUSTED, LEAST_TRUST, 1)
     trusted = with_data(near, near.data * trust[row_of(near)] * trust[near.indices])
     # Symmetric frames of neighbours can be averaged, those of axes cannot.
-    local = _by_rows(lambda rows: _slopes(rough, samples, metric, trusted, rows), len(samples))
+    slopes = partial(_slopes, rough, samples, metric, trusted)
+    local = np.concatenate(map_panels(slopes, len(samples), smallest=256, largest=512))
     mean = trusted @ local + trust[:, None] * local
     inside = np.einsum("np,npq->nq", mean, metric.axes)
     length = np.linalg.norm(inside, axis=1, keepdims=True)
@@ -184,7 +186,3 @@ def _integral(samples: np.ndarray, slopes: np.ndarray, near: sp.csr_array) -> np
     target = (target - target.mean()) / 2
     found, _ = cg(regular, target, rtol=1e-6, maxiter=3000, M=scale)
     return found
-
-
-def _by_rows(work, n_rows: int) -> np.ndarray:
-    return np.concatenate(map_panels(work, n_rows, smallest=256, largest=512))

@@ -1,13 +1,13 @@
 """A sum of functions of factors, and where samples lie on them."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
 
 from manifactor._support.errors import Warned
-from manifactor._support.values import ceil_div, quotient
+from manifactor._support.values import quotient
 from manifactor.factors.factor import Factor
 from manifactor.factors.placing import ByFunctions, Locate, Placed, place_blocks
 from manifactor.factors.shapes import Places, angle_of, signed_angle
@@ -101,32 +101,25 @@ class Sum:
         off = (rest**2).sum(axis=1) + self.noise
         return Explained(tuple(t.places for t in at), tuple(t.means for t in at), off)
 
-    def _blocks(self, samples: np.ndarray) -> Iterator[Explained]:
-        """Samples as a sum, a block of them at a time, so that millions fit into memory."""
-        count = ceil_div(max(1, len(samples)), 20_000)
-        return map(self.explain, np.array_split(samples, count))
-
     def points(self, samples: np.ndarray, term: int) -> np.ndarray:
         """Return the values of one term at samples, (n, q), in their own units."""
-        return np.concatenate([found.means[term] for found in self._blocks(samples)])
+        blocks = [samples[start : start + 20_000] for start in range(0, len(samples), 20_000)]
+        return np.concatenate([self.explain(block).means[term] for block in blocks])
 
     def factors(self, samples: np.ndarray) -> tuple[Factor, ...]:
         """Return the factors with the places of samples, (n, n_features), on them."""
-        blocks = [(found.places, found.off) for found in self._blocks(samples)]
-        off = np.concatenate([off for _, off in blocks])
-        places = [np.concatenate(parts) for parts in zip(*(p for p, _ in blocks), strict=True)]
+        at = place_blocks(samples, partial(_place_on_terms, self, {}))
         return tuple(
-            _factor(term, own, confidence(term, off))
-            for term, own in zip(self.summands, places, strict=True)
+            Factor(
+                *_functions(term, places),
+                term.sheet.topology,
+                term.sheet.dimension,
+                places,
+                coordinate,
+                sure,
+            )
+            for term, (places, coordinate, sure) in zip(self.summands, at, strict=True)
         )
-
-
-def confidence(term: Summand, off: np.ndarray) -> np.ndarray:
-    """Return the confidence in places on a factor, (n,), from 0 to 1.
-
-    Shapes: off (n,).
-    """
-    return 1 / (1 + off / term.variance)
 
 
 @dataclass(frozen=True)
@@ -157,23 +150,19 @@ class ByTerms:
         The confidence falls with the distance from the sum. On factors of a divided term a sample
         lies where its point on the term lies, and the lower of both confidences counts.
         """
-        inside, first = {}, 0
-        divided = {each.term: each for each in self.divided}
-        for number in range(len(self.sum.summands)):
-            count = 1
-            if number in divided:
-                term = divided[number]
-                own, count = factors[first : first + term.n_factors], term.n_factors
-                inside[number] = term.placer.locator(own, term.diffusion, n_new)
-            first += count
+        inside, number, left = {}, 0, list(factors)
+        for divided in self.divided:
+            # Each term before it is one factor.
+            first = divided.term - number
+            own, left = left[first : first + divided.n_factors], left[first + divided.n_factors :]
+            number = divided.term + 1
+            inside[divided.term] = divided.placer.locator(own, divided.diffusion, n_new)
         return partial(_place_on_terms, self.sum, inside)
 
     def searchable(self, n_jobs: int | None) -> "ByTerms":
         """Return the same with neighbour searches, which archives do not hold."""
-        divided = (
-            replace(term, diffusion=term.diffusion.searchable(n_jobs)) for term in self.divided
-        )
-        return replace(self, divided=tuple(divided))
+        terms = [replace(t, diffusion=t.diffusion.searchable(n_jobs)) for t in self.divided]
+        return replace(self, divided=tuple(terms))
 
 
 def _place_on_terms(terms: Sum, inside: Mapping[int, Locate], X: np.ndarray) -> list[Placed]:
@@ -181,7 +170,7 @@ def _place_on_terms(terms: Sum, inside: Mapping[int, Locate], X: np.ndarray) -> 
     explained = terms.explain(X)
     out = []
     for number, term in enumerate(terms.summands):
-        sure = confidence(term, explained.off)
+        sure = 1 / (1 + explained.off / term.variance)
         if number not in inside:
             places = explained.places[number]
             out.append(Placed(places, term.coordinate(places), sure))
@@ -189,20 +178,6 @@ def _place_on_terms(terms: Sum, inside: Mapping[int, Locate], X: np.ndarray) -> 
         for placed in inside[number](explained.means[number]):
             out.append(placed._replace(confidence=np.minimum(placed.confidence, sure)))
     return out
-
-
-def _factor(term: Summand, places: np.ndarray, sure: np.ndarray) -> Factor:
-    """The factor of a term, with samples at places and the confidence in them."""
-    functions, eigenvalues = _functions(term, places)
-    return Factor(
-        functions=functions,
-        eigenvalues=eigenvalues,
-        topology=term.sheet.topology,
-        dimension=term.sheet.dimension,
-        embedding=places,
-        coordinate=term.coordinate(places),
-        confidence=sure,
-    )
 
 
 def _functions(term: Summand, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
