@@ -49,25 +49,21 @@ def test_places_of_a_dask_array_are_lazy_and_those_of_its_samples(fit, new):
         np.testing.assert_allclose(method(lazy_samples).compute(), expected, atol=1e-9)
 
 
-def test_a_wrong_value_is_named_by_its_row_in_the_array(fit, new):
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (np.nan, "the first in row 1810, column 1"),
+        # Its square overflows.
+        (1e151, r"in row 1810, column 1[.] Such a number is a"),
+    ],
+)
+@pytest.mark.parametrize("method", ["locate", "transform", "coordinates"])
+def test_a_wrong_value_is_named_by_its_row_in_the_array(fit, new, method, value, message):
     wrong = new.copy()
-    wrong[1810, 1] = np.nan
-    with pytest.raises(ValueError, match="the first in row 1810, column 1"):
-        fit.locate(wrong)
-    for method in (fit.locate, fit.transform, fit.coordinates):
-        lazy = method(da.from_array(wrong, chunks=(777, 4)))
-        with pytest.raises(ValueError, match="the first in row 1810, column 1"):
-            dask.compute(lazy, scheduler="sync")
-
-
-def test_a_sample_whose_square_overflows_is_refused_wherever_it_is_placed(fit, new):
-    wrong = new[:50].copy()
-    wrong[31, 2] = 1e151
-    lazy = da.from_array(wrong, chunks=(20, 4))
-    for method in (fit.transform, fit.coordinates, fit.locate):
-        for X in (wrong, lazy):
-            with pytest.raises(ValueError, match=r"in row 31, column 2[.] Such a number is a"):
-                dask.compute(method(X), scheduler="sync")
+    wrong[1810, 1] = value
+    for X in (wrong, da.from_array(wrong, chunks=(777, 4))):
+        with pytest.raises(ValueError, match=message):
+            dask.compute(getattr(fit, method)(X), scheduler="sync")
 
 
 class Frame:

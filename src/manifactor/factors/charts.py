@@ -231,23 +231,16 @@ def make_cloud(places: np.ndarray, dimension: int) -> Cloud:
 
 def _flattened(places: np.ndarray, cloud: np.ndarray, dimension: int, k: int) -> np.ndarray:
     """Places projected onto the local planes through the k nearest of the cloud."""
-    tree = KDTree(cloud)
+    tree, flattened = KDTree(cloud), []
     # So many neighbours are in memory at a time; their number steers no result.
-    n_blocks = max(1, ceil_div(len(places) * k, 2**20))
-    flattened = []
-    for block in np.array_split(places, n_blocks):
-        nearest = tree.query(block, k, workers=cores())[1]
-        flattened.append(_projected(block, cloud[nearest], dimension))
+    for block in np.array_split(places, max(1, ceil_div(len(places) * k, 2**20))):
+        around = cloud[tree.query(block, k, workers=cores())[1]]
+        centre = around.mean(axis=1)
+        around = around - centre[:, None]
+        plane = np.linalg.eigh(around.transpose(0, 2, 1) @ around)[1][:, :, -dimension:]
+        inside = np.einsum("xad,xa->xd", plane, block - centre)
+        flattened.append(centre + np.einsum("xad,xd->xa", plane, inside))
     return np.vstack(flattened)
-
-
-def _projected(places: np.ndarray, around: np.ndarray, dimension: int) -> np.ndarray:
-    """Places projected onto the main plane of the places around each."""
-    centre = around.mean(axis=1)
-    around = around - centre[:, None]
-    plane = np.linalg.eigh(around.transpose(0, 2, 1) @ around)[1][:, :, -dimension:]
-    inside = np.einsum("xad,xa->xd", plane, places - centre)
-    return centre + np.einsum("xad,xd->xa", plane, inside)
 
 
 def ball_size(cloud: np.ndarray) -> int:
