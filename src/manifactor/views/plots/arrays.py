@@ -42,7 +42,7 @@ def points(
     size: float = 1.5,
     settings: PlotSettings = PlotSettings(),
 ):
-    """Draw samples, (n, 2), coloured by one value each; return the Axes.
+    """Draw samples, (n, 2), coloured by one value each.
 
     No axes are shown. Samples beyond `settings.most_points` are thinned.
 
@@ -58,7 +58,7 @@ def points(
     # Ten thousand circles would make the file large and slow to show.
     look = {"cmap": cmap, "vmin": low, "vmax": high, "linewidths": 0, "rasterized": True}
     ax.scatter(*xy[shown].T, c=values[shown], s=size, **look)
-    return bare(ax)
+    bare(ax)
 
 
 def drawn(n_samples: int, *, settings: PlotSettings = PlotSettings()) -> int:
@@ -80,21 +80,17 @@ def function(
     title: str = "",
     settings: PlotSettings = PlotSettings(),
 ):
-    """Draw a function over two true coordinates of the samples; return the Axes.
-
-    Zero is white.
-    """
+    """Draw a function over two true coordinates of the samples; zero is white."""
     # Not the largest value: a few large ones would leave the others pale. A function that is zero
     # everywhere still needs limits.
     most = float(np.quantile(np.abs(values), 0.99)) or 1.0
     points(ax, xy, values, cmap=FUNCTION_MAP, limits=(-most, most), settings=settings)
     ax.set_title(title, pad=2)
-    return ax
 
 
 @on_axes
 def place(ax, embedding: np.ndarray, truth: np.ndarray):
-    """Draw coordinates on a factor, coloured by the true ones; return the Axes.
+    """Draw coordinates on a factor, coloured by the true ones.
 
     The colours are cyclic where the truth has the two columns of a circle. An embedding
     of a single column is drawn against the truth itself.
@@ -110,7 +106,7 @@ def place(ax, embedding: np.ndarray, truth: np.ndarray):
         cmap, latent = circle_map(), np.arctan2(sine, cosine)
     if embedding.shape[1] == 1:
         embedding = np.column_stack([latent, embedding])
-    return points(ax, embedding[:, :2], latent, cmap=cmap)
+    points(ax, embedding[:, :2], latent, cmap=cmap)
 
 
 @on_axes
@@ -122,7 +118,7 @@ def matrix(
     numbers: bool = False,
     settings: PlotSettings = PlotSettings(),
 ):
-    """Draw a matrix of numbers from 0 to 1; return the Axes.
+    """Draw a matrix of numbers from 0 to 1.
 
     Parameters
     ----------
@@ -131,14 +127,8 @@ def matrix(
     numbers : bool
         Whether to write the value into each cell.
     """
-    ax.imshow(
-        values,
-        cmap=SHARE_MAP,
-        vmin=0,
-        vmax=1,
-        aspect="auto" if numbers else "equal",
-        interpolation="nearest",
-    )
+    look = {"cmap": SHARE_MAP, "vmin": 0, "vmax": 1, "interpolation": "nearest"}
+    ax.imshow(values, aspect="auto" if numbers else "equal", **look)
     ax.set(xticks=[], yticks=[])
     # Cells are centred on whole numbers.
     for edge in np.cumsum(groups)[:-1] - 0.5:
@@ -152,22 +142,19 @@ def matrix(
         ax.text(column, row, f"{value:.2f}", ha="center", va="center", fontsize=6, color=ink)
     ax.spines[:].set_visible(True)
     ax.tick_params(length=0)
-    return ax
 
 
 @on_axes
 def nothing(ax, text: str):
-    """Write into empty axes why there is no drawing; return the Axes."""
+    """Write into empty axes why there is no drawing."""
     middle = {"ha": "center", "va": "center", "transform": ax.transAxes}
     ax.text(0.5, 0.5, text, color=GREY, fontsize=7, **middle)
-    return bare(ax)
+    bare(ax)
 
 
 @on_axes
 def averages(ax, images: np.ndarray, *, labels: Sequence[str] = ()):
     """Draw mean images in one row, and one scale of grey or of colours.
-
-    Return the Axes.
 
     Parameters
     ----------
@@ -183,7 +170,6 @@ def averages(ax, images: np.ndarray, *, labels: Sequence[str] = ()):
     for edge in range(1, n):
         ax.axvline(edge * width - 0.5, color="white", linewidth=1)
     ax.tick_params(length=0)
-    return ax
 
 
 @dataclass(frozen=True)
@@ -207,7 +193,7 @@ class Rate:
 
 @on_axes
 def reliability(ax, curves: Mapping[str, Sequence[Rate]]):
-    """Draw the share of right answers over their probability; return the Axes.
+    """Draw the share of right answers over their probability.
 
     Parameters
     ----------
@@ -227,7 +213,6 @@ def reliability(ax, curves: Mapping[str, Sequence[Rate]]):
     limits = (-0.03, 1.03)
     ax.set(xlabel="probability", ylabel="share that is right", xlim=limits, ylim=limits)
     ax.legend(frameon=False)
-    return ax
 
 
 @on_axes
@@ -239,7 +224,7 @@ def sphere(
     label: str = "particles in a cell",
     marks: Sequence[np.ndarray] = (),
 ):
-    """Draw one value for each cell on Mollweide's map of the sphere; return the Axes.
+    """Draw one value for each cell on Mollweide's map of the sphere.
 
     Areas are right everywhere on this map, and lines of equal tilt are straight. Cells
     whose value is not above 0 stay empty.
@@ -252,13 +237,9 @@ def sphere(
         Directions to number, from 1.
     """
     filled = np.flatnonzero(values > 0)
-    collection = extra("matplotlib.collections").PolyCollection(
-        _outlines(cells, filled),
-        array=values[filled],
-        cmap=LINE_MAP,
-        edgecolors="face",
-        linewidths=0.2,
-    )
+    look = {"cmap": LINE_MAP, "edgecolors": "face", "linewidths": 0.2}
+    polygons = extra("matplotlib.collections").PolyCollection
+    collection = polygons(_outlines(cells, filled), array=values[filled], **look)
     # Colours start at 0: the shade of a cell is its share of the fullest.
     collection.set_clim(0, max(float(np.max(values, initial=0)), 1e-12))
     ax.add_collection(collection)
@@ -266,11 +247,10 @@ def sphere(
     # An outline is seen on every colour.
     outline = extra("matplotlib.patheffects").withStroke(linewidth=1.8, foreground="#222222")
     look = {"fontsize": 8, "color": "#fefefe", "path_effects": [outline]}
+    look |= {"ha": "center", "va": "center"}
     for number, (x, y, z) in enumerate(marks, start=1):
-        place = _mollweide(np.degrees(np.arctan2(y, x)), z)
-        ax.text(*place, str(number), ha="center", va="center", **look)
+        ax.text(*_mollweide(np.degrees(np.arctan2(y, x)), z), str(number), **look)
     colour_bar(ax, collection, label)
-    return ax
 
 
 def _mollweide(rot, height) -> np.ndarray:

@@ -32,7 +32,7 @@ _DISPLAYED = {"circle": (2 * np.pi, 180 / np.pi, ", degrees"), "interval": (1.0,
 
 @on_axes
 def spectrum(ax, fit):
-    """Draw the eigenvalues of a fit; return the Axes.
+    """Draw the eigenvalues of a fit.
 
     Pure functions are filled, in the colour of their factor; the others are open. Both
     axes are logarithmic: pure functions are among the lowest of many. Eigenvalues below
@@ -55,12 +55,11 @@ def spectrum(ax, fit):
     ax.set(xlabel="eigenfunction", ylabel="eigenvalue", xscale="log", yscale="log")
     # Eigenvalues rise: the upper left is free.
     ax.legend(frameon=False, loc="upper left", borderaxespad=0.0, handletextpad=0.0)
-    return ax
 
 
 @on_axes
 def angles(ax, fit):
-    """Draw angles between gradients of the factors' functions; return the Axes.
+    """Draw angles between gradients of the factors' functions.
 
     A cell is the mean squared cosine of two functions, ordered by factor.
     """
@@ -73,7 +72,6 @@ def angles(ax, fit):
     for axis in (ax.xaxis, ax.yaxis):
         axis.set_ticks(middle, range(1, len(sizes) + 1))
     colour_bar(ax, ax.images[-1], "squared cosine")
-    return ax
 
 
 @on_axes
@@ -87,7 +85,7 @@ def embedding(
     scale: bool = True,
     settings: PlotSettings = PlotSettings(),
 ):
-    """Draw the samples on a factor; return the Axes.
+    """Draw the samples on a factor.
 
     They are coloured by the coordinate, or by one value for each sample. Confidence is
     drawn upwards on an interval and outwards on a circle.
@@ -130,30 +128,20 @@ def embedding(
         ticks = (0, 0.5, 1)
         ax.set(xlabel="coordinate", ylabel="confidence")
         ax.set(xticks=ticks, yticks=ticks, ylim=(-0.03, 1.03))
-    return ax
 
 
 @on_axes
 def confidence(ax, fit, factor: int, *, settings: PlotSettings = PlotSettings()):
-    """Draw the samples on a factor, coloured by confidence from 0 to 1; return the Axes."""
+    """Draw the samples on a factor, coloured by confidence from 0 to 1."""
     how = {"label": "confidence", "settings": settings}
     embedding(ax, fit, factor, values=fit.factors_[factor].confidence, **how)
     # The same colours for every factor, however sure its coordinates are.
     ax.collections[-1].set_clim(0, 1)
-    return ax
 
 
 @on_axes
 def deviation(ax, place: Place, *, settings: PlotSettings = PlotSettings()):
-    """Draw the deviation of every coordinate on a factor; return the Axes.
-
-    Coloured by the coordinate, as in `embedding`.
-
-    Parameters
-    ----------
-    place : Place
-        Of a run of all views.
-    """
+    """Draw the deviation of every coordinate on a factor of a run of all views."""
     spread = place.displayed_deviation
     if spread is None:
         return nothing(ax, "the deviation of these coordinates is not known")
@@ -171,12 +159,11 @@ def deviation(ax, place: Place, *, settings: PlotSettings = PlotSettings()):
     ax.set_xticks(np.arange(0, 361, 90) if circle else (0, 0.5, 1))
     ax.yaxis.set_major_locator(extra("matplotlib.ticker").MaxNLocator(4))
     ax.spines[["left", "bottom"]].set_visible(True)
-    return ax
 
 
 @on_axes
 def landscape(ax, found, factors: Sequence[int] = (1,)):
-    """Draw a free energy along one factor, with its error, or two; return the Axes."""
+    """Draw a free energy along one factor, with its error, or two."""
     ends = {False: "", True: _DISPLAYED["circle"][2]}
     pairs = zip(factors, found.centres, strict=True)
     names = [f"coordinate on factor {factor}{ends[bool(at[-1] > 1)]}" for factor, at in pairs]
@@ -184,21 +171,17 @@ def landscape(ax, found, factors: Sequence[int] = (1,)):
         drawn = ax.pcolormesh(*found.centres, found.energy.T, cmap=LINE_MAP, rasterized=True)
         colour_bar(ax, drawn, "kT")
         ax.set(xlabel=names[0], ylabel=names[1])
-        return ax
+        return
     at, line = found.centres[0], colour(factors[0] - 1)
     ax.plot(at, found.energy, color=line)
     low, high = found.energy - 2 * found.error, found.energy + 2 * found.error
     ax.fill_between(at, low, high, color=line, alpha=0.25, linewidth=0)
     ax.set(xlabel=names[0], ylabel="free energy, kT")
-    return ax
 
 
 @on_axes
 def coordinate(ax, fit, factor: int, *, settings: PlotSettings = PlotSettings()):
-    """Draw the histogram of a factor's coordinate; return the Axes.
-
-    A circle's coordinate is shown in degrees.
-    """
+    """Draw the histogram of a factor's coordinate, of a circle in degrees."""
     found = fit.factors_[factor]
     if found.coordinate is None:
         text = f"factor {factor + 1} is {found.shape}\nand has no single coordinate"
@@ -206,7 +189,6 @@ def coordinate(ax, fit, factor: int, *, settings: PlotSettings = PlotSettings())
     shown, limits, unit = _displayed(found)
     ax.hist(shown, bins=settings.bins, color=colour(factor), histtype="stepfilled")
     ax.set(xlabel=f"coordinate on factor {factor + 1}{unit}", ylabel="samples", xlim=limits)
-    return ax
 
 
 def _displayed(factor) -> tuple[np.ndarray, tuple[float, float], str]:
@@ -217,14 +199,9 @@ def _displayed(factor) -> tuple[np.ndarray, tuple[float, float], str]:
 
 @on_axes
 def joint(ax, fit, one: int, other: int, *, settings: PlotSettings = PlotSettings()):
-    """Draw the joint histogram of two factors' coordinates; return the Axes.
+    """Draw the joint histogram of two factors' coordinates.
 
     It is even where the samples fill the product evenly.
-
-    Parameters
-    ----------
-    one, other : int
-        Two factors, counted from 0.
     """
     pair = [fit.factors_[one], fit.factors_[other]]
     if any(found.coordinate is None for found in pair):
@@ -236,19 +213,14 @@ def joint(ax, fit, one: int, other: int, *, settings: PlotSettings = PlotSetting
     whole = extra("matplotlib.ticker").MaxNLocator(5, integer=True)
     colour_bar(ax, counts, "samples").ax.yaxis.set_major_locator(whole)
     ax.set(xlabel=f"factor {one + 1}{units[0]}", ylabel=f"factor {other + 1}{units[1]}")
-    return ax
 
 
 @on_axes
 def warp(ax, fit):
-    """Draw lengths along one factor over the coordinate on the other; return the Axes.
+    """Draw lengths along one factor over the coordinate on the other.
 
-    They are relative to their mean, and 1 everywhere on a product.
-
-    Parameters
-    ----------
-    fit : ManifoldFactorizer
-        Fitted, with the verdict "separable" and two factors.
+    They are relative to their mean, and 1 everywhere on a product. The fit must have the verdict
+    "separable" and two factors.
     """
     if fit.verdict_ != "separable":
         raise ValueError(
@@ -271,20 +243,17 @@ def warp(ax, fit):
     ax.plot(found.coordinate * scale, found.length, color=colour(other), linewidth=1.5)
     ax.set(xlabel=f"coordinate on factor {base + 1}{unit}", xlim=(0, length * scale))
     ax.set(ylabel=f"length along factor {other + 1}, relative", ylim=(0, None))
-    return ax
 
 
 @on_axes
 def web(ax, fit, *, xy: np.ndarray | None = None, settings: PlotSettings = PlotSettings()):
-    """Draw the samples and lines along two factors; return the Axes.
+    """Draw the samples and lines along two factors.
 
     A line has the colour of the factor that it follows; the coordinate on the other
     factor is constant on it, and lines are at even steps of that coordinate.
 
     Parameters
     ----------
-    fit : ManifoldFactorizer
-        Fitted, with two factors that have coordinates.
     xy : ndarray of shape (n_samples, 2) or None
         Where samples are drawn; needed if distances were fitted. None for the columns of
         the samples if there are two, else for the first two principal components.
@@ -307,20 +276,18 @@ def web(ax, fit, *, xy: np.ndarray | None = None, settings: PlotSettings = PlotS
             drawn_at = fit.inverse_transform(line, values=xy, n_neighbors=window)
             ax.plot(*drawn_at.T, color=colour(f), linewidth=0.8)
     ax.set_aspect("equal")
-    return bare(ax)
+    bare(ax)
 
 
 @on_axes
 def torus(ax, fit, *, values: np.ndarray | None = None):
-    """Draw the samples in the cell of a flat torus, to scale; return the Axes.
+    """Draw the samples in the cell of a flat torus, to scale.
 
     Opposite sides of the cell, a parallelogram, are the same. The first angle of
     ``evidence_.symmetries`` grows to the right.
 
     Parameters
     ----------
-    fit : ManifoldFactorizer
-        Fitted, to samples of a flat torus.
     values : ndarray of shape (n_samples,) or None
         Angles that the colours show; None for the first one of the torus.
     """
@@ -334,7 +301,7 @@ def torus(ax, fit, *, values: np.ndarray | None = None):
     xy = found.angles / (2 * np.pi) @ periods
     ax.set_aspect("equal")
     shown = found.angles[:, 0] if values is None else values
-    return points(ax, xy, shown, cmap=circle_map())
+    points(ax, xy, shown, cmap=circle_map())
 
 
 def loadings(fit, *, count: int = 12, shape=None, figure=None, settings: dict = STYLE):
@@ -368,9 +335,14 @@ def loadings(fit, *, count: int = 12, shape=None, figure=None, settings: dict = 
         size = (1.9 * len(draws), 2.1)
     with style(settings):
         figure = figure or new_figure(*size)
-        for draw, ax in zip(draws, figure.subplots(1, len(draws), squeeze=False)[0], strict=True):
-            draw(ax)
+        _draw_row(figure, draws)
     return figure
+
+
+def _draw_row(figure, draws: Sequence) -> None:
+    axes = figure.subplots(1, len(draws), squeeze=False)[0]
+    for draw, ax in zip(draws, axes, strict=True):
+        draw(ax)
 
 
 def _pixel_shares(found, shape: tuple[int, ...]) -> list:
@@ -414,14 +386,10 @@ def _column_shares(ax, found, count: int) -> None:
 
 @on_axes
 def curves(ax, fit, factor: int):
-    """Draw the means of the columns that a factor moves most along it; return the Axes.
+    """Draw the means of the columns that a factor moves most along it.
 
-    They are in standard deviations of each column, with the other factors averaged over.
-
-    Parameters
-    ----------
-    fit : ManifoldFactorizer or Loadings
-        Fitted, or what its `loadings` returned.
+    They are in standard deviations of each column, with the other factors averaged over. The fit
+    may be what its `loadings` returned.
     """
     found = fit.loadings() if hasattr(fit, "loadings") else fit
     along = found.coordinates[factor]
@@ -439,7 +407,6 @@ def curves(ax, fit, factor: int):
     ax.set(xlabel=f"coordinate on factor {factor + 1}{unit}", xlim=(0, length * scale))
     ax.set(ylabel="mean, standard deviations")
     _legend_above(ax, 2)
-    return ax
 
 
 def _legend_above(ax, n_columns: int) -> None:
@@ -459,14 +426,13 @@ def _plane(samples: np.ndarray) -> np.ndarray:
 
 @on_axes
 def bandwidth(ax, fit):
-    """Draw the curve that bandwidth and dimension were read from; return the Axes."""
+    """Draw the curve that bandwidth and dimension were read from."""
     curve = fit.bandwidth_curve_
     # The kernel sum grows as bandwidth^(dimension / 2), so twice its slope is the dimension.
     ax.semilogx(curve.candidates, 2 * curve.slopes, color=CATEGORIES[0], linewidth=1)
     ax.axvline(curve.value, color=CATEGORIES[1], linewidth=1)
     ax.annotate(f"chosen: {curve.value:.3g}", (curve.value, 0), (3, 3), textcoords="offset points")
     ax.set(xlabel="bandwidth", ylabel="slope of the kernel sum, times 2", ylim=(0, None))
-    return ax
 
 
 # One figure of a whole fit: its factors above, what they were found by below.
@@ -510,9 +476,7 @@ def overview(fit, *, figure=None):
             if fit.factors_[number].coordinate is None:
                 # Both directions of a surface have the same unit.
                 ax.set_aspect("equal")
-        draws = _draws_below(fit)
-        for draw, ax in zip(draws, below.subplots(1, len(draws), squeeze=False)[0], strict=True):
-            draw(ax)
+        _draw_row(below, _draws_below(fit))
     return figure
 
 

@@ -88,12 +88,7 @@ class PlotSettings:
 def style(settings: dict = STYLE) -> Iterator[None]:
     """Draw and save in one style, whatever the user's own settings of matplotlib.
 
-    `PAGE` is the style of drawings that `svg` saves.
-
-    Parameters
-    ----------
-    settings : dict
-        Settings of matplotlib, such as `STYLE`, `PAGE` or `CLEAR`.
+    Styles are `STYLE`, `PAGE`, of drawings that `svg` saves, and `CLEAR`.
     """
     matplotlib = extra("matplotlib")
     # Where figures are shown is the user's choice, and is no part of a style.
@@ -110,7 +105,7 @@ def new_figure(width: float, height: float):
 
 
 def on_axes(draw: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a drawing whose axes may be given first, by name or not at all."""
+    """Return a drawing that returns its axes, which may be given first, by name or not at all."""
 
     @wraps(draw)
     def drawn(*given, ax=None, **named):
@@ -118,7 +113,8 @@ def on_axes(draw: Callable[..., Any]) -> Callable[..., Any]:
             ax, given = given[0], given[1:]
         if ax is None:
             ax = extra("matplotlib.pyplot").figure(layout="constrained").subplots()
-        return draw(ax, *given, **named)
+        draw(ax, *given, **named)
+        return ax
 
     return drawn
 
@@ -164,12 +160,7 @@ def picture(figure, *, settings: PlotSettings = PlotSettings()) -> dict[str, byt
 
 
 def clear_picture(figure, suffix: str, *, settings: PlotSettings = PlotSettings()) -> bytes:
-    """Return a figure, drawn in the style `CLEAR`, as a file without background.
-
-    Parameters
-    ----------
-    suffix : {".png", ".svg", ".pdf"}
-    """
+    """Return a figure, drawn in the style `CLEAR`, as a .png, .svg or .pdf without background."""
     return saved(figure, suffix.removeprefix("."), settings, transparent=True)
 
 
@@ -185,12 +176,8 @@ def svg(figure, name: str, *, settings: PlotSettings = PlotSettings()) -> str:
 
     Text and axes take the text colour of the page. Factors and grey take its variables
     ``--category-1`` ... and ``--soft`` where it has them. The background is
-    transparent. Clouds of points are images.
-
-    Parameters
-    ----------
-    name : str
-        Prefix of the ids inside, so that those of two drawings in one page differ.
+    transparent. Clouds of points are images. The name is a prefix of the ids inside, so that
+    those of two drawings in one page differ.
     """
     no_metadata = dict.fromkeys(("Creator", "Date", "Format", "Type"))
     text = saved(figure, "svg", settings, transparent=True, metadata=no_metadata).decode()
