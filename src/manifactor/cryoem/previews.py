@@ -98,16 +98,6 @@ class Volumes(Images):
 
     kind = "volumes"
 
-    @cached_property
-    def mean(self) -> Callable[[tuple[int, ...], tuple[float, ...]], np.ndarray]:
-        """Mean volume by rows and weights; the last two are kept for other slices."""
-
-        def read(rows: tuple[int, ...], weights: tuple[float, ...]) -> np.ndarray:
-            return mean_and_first(self.source, np.array(rows), np.array(weights), singles=0)[0]
-
-        # Moving the slice reads no file. Two: one may be read while one is shown.
-        return lru_cache(maxsize=2)(read)
-
     def picture(self, rows: np.ndarray, weights: np.ndarray, look: Viewpoint) -> np.ndarray:
         """Return a slice of the mean volume."""
         return self._cut(rows, weights, look)[0]
@@ -119,12 +109,21 @@ class Volumes(Images):
 
     def _cut(self, rows: np.ndarray, weights: np.ndarray, look: Viewpoint):
         # Tuples, which a cache can look up.
-        mean = self.mean(tuple(rows.tolist()), tuple(weights.tolist()))
+        mean = self._mean(tuple(rows.tolist()), tuple(weights.tolist()))
         size = mean.shape[look.axis]
         depth = min(int(look.depth * size), size - 1)
         cut = mean.take(depth, axis=look.axis)
         # From the side, z points up.
         return cut if look.axis == 0 else cut[::-1], depth
+
+    @cached_property
+    def _mean(self) -> Callable[..., np.ndarray]:
+        # Moving the slice reads no file. Two: one may be read while one is shown.
+        return lru_cache(maxsize=2)(
+            lambda rows, weights: mean_and_first(
+                self.source, np.array(rows), np.array(weights), singles=0
+            )[0]
+        )
 
 
 def mean_and_first(
@@ -170,11 +169,8 @@ class Directed(Images):
     def shown(self, rows: np.ndarray, weights: np.ndarray, look: Viewpoint) -> dict:
         """Return the mean of some of the images, the nearest ones, and what they are of."""
         assert isinstance(self.source, View)
-        cone = {
-            "width": self.cone.width,
-            "images": self.cone.n_particles,
-            "corrected": self.source.weigh,
-        }
+        cone = {"width": self.cone.width, "images": self.cone.n_particles}
+        cone["corrected"] = self.source.weigh
         return {"cone": cone, **(super().shown(rows, weights, look) if len(rows) else {})}
 
 
@@ -198,43 +194,36 @@ class MoleculePreview(Preview):
         best = [view or (0.0, 0.0)]
         if view is None and motions is not None:
             best = [motions.best_view(motion) for motion in range(len(motions.scales))]
+        # JSON does not know nan.
+        deviations = [
+            [round(value, 4) if np.isfinite(value) else None for value in each]
+            for each in self.map.deviations.T.tolist()
+        ]
         views = {
             "directions": np.round(self.map.directions, 4).tolist(),
             "counts": self.map.counts.tolist(),
-            # JSON does not know nan.
-            "deviations": [
-                [round(value, 4) if np.isfinite(value) else None for value in each]
-                for each in self.map.deviations.T.tolist()
-            ],
+            "deviations": deviations,
             "unknown": UNKNOWN,
             "expected": motions is not None and motions.expected,
             "best": best,
         }
-        return {
-            **super().described(),
-            "bar": bars.get(next(iter(self.sources))),
-            "bars": bars,
-            "views": views,
-            "sources": self.sources,
-        }
+        first = bars.get(next(iter(self.sources)))
+        own = {"bar": first, "bars": bars, "views": views, "sources": self.sources}
+        return {**super().described(), **own}
 
     def shown(self, rows: np.ndarray, weights: np.ndarray, look: Viewpoint) -> dict:
         """Return the molecule, or a given volume, at the places of a look."""
-        motions, volumes = self.what.motions, self.what.volumes
-        if look.source == "volumes" and volumes is not None:
-            number = volumes.nearest(look.at[volumes.factor][0])
-            (place,) = place_captions(volumes.place, volumes.place.displayed[[number]])
-            described = {
-                "name": volumes.names[number],
-                "place": place,
-                "factor": volumes.factor + 1,
-                "of": len(volumes.names),
-            }
-            return {"image": data_url(self.picture(rows, weights, look)), "volume": described}
-        return {} if motions is None else {"image": data_url(self.picture(rows, weights, look))}
+        volumes, picture = self.what.volumes, self.picture(rows, weights, look)
+        if volumes is None or look.source != "volumes":
+            return {"image": data_url(picture)} if self.what.motions else {}
+        number = volumes.nearest(look.at[volumes.factor][0])
+        (place,) = place_captions(volumes.place, volumes.place.displayed[[number]])
+        name, count = volumes.names[number], len(volumes.names)
+        about = {"name": name, "place": place, "factor": volumes.factor + 1, "of": count}
+        return {"image": data_url(picture), "volume": about}
 
     def picture(self, rows: np.ndarray, weights: np.ndarray, look: Viewpoint) -> np.ndarray:
-        """Return the molecule, or a given volume, at the places of a look."""
+        """Return the picture of the molecule, or of a given volume; empty for neither."""
         motions, volumes = self.what.motions, self.what.volumes
         if volumes is not None and (look.source == "volumes" or motions is None):
             number = volumes.nearest(look.at[volumes.factor][0])

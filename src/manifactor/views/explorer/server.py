@@ -7,7 +7,6 @@ into a folder that the command line named, under names chosen here.
 
 import asyncio
 import logging
-import secrets
 import socket
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -17,6 +16,7 @@ from html import escape
 from importlib import resources
 from itertools import count
 from pathlib import Path
+from secrets import compare_digest
 from threading import Thread
 from typing import Annotated, Literal
 from urllib.parse import urlencode
@@ -262,14 +262,13 @@ def application(scene: RunScene, token: str, *, folder: Path | None = None) -> S
 def page_files() -> dict[str, Response]:
     """Return the files of the page by address."""
     views = resources.files("manifactor.views")
-    # Shared with the report, so that tables of both look alike.
-    tables = views.joinpath("templates", "tables.css")
+    # Tables are shared with the report, so that those of both look alike.
+    files = [views / "templates" / "tables.css", *(views / "explorer" / "page").iterdir()]
+    kinds = {file: MEDIA_TYPES.get(Path(file.name).suffix) for file in files}
     return {
-        "/" if file.name == "index.html" else f"/{file.name}": Response(
-            file.read_bytes(), media_type=MEDIA_TYPES[Path(file.name).suffix]
-        )
-        for file in [tables, *views.joinpath("explorer", "page").iterdir()]
-        if Path(file.name).suffix in MEDIA_TYPES
+        f"/{file.name}".removesuffix("index.html"): Response(file.read_bytes(), media_type=kind)
+        for file, kind in kinds.items()
+        if kind
     }
 
 
@@ -299,8 +298,7 @@ def _reads(scene: RunScene, folder: Path | None) -> dict[str, Callable]:
 
 def _made_once(make: Callable[[], dict]) -> Callable:
     answer = cache(lambda: JSONResponse(make()))
-    # Not a coroutine, so that it runs in a thread of its own.
-    return lambda request: answer()
+    return lambda request: answer()  # not a coroutine, so that it runs in a thread of its own
 
 
 def _answers(scene: RunScene, folder: Path | None) -> dict[str, tuple[type[BaseModel], Callable]]:
@@ -362,8 +360,7 @@ def _posted(model: type[BaseModel], make: Callable[[BaseModel], Response]) -> Ca
             return await asyncio.get_running_loop().run_in_executor(threads, make, asked)
         except ValueError as error:
             return JSONResponse({"error": _sentence(error)}, 400)
-        except OSError as error:
-            # Without the path, which the browser need not know.
+        except OSError as error:  # without the path, which the browser need not know
             return JSONResponse({"error": f"{error.strerror or error}."}, 500)
         except ClientDisconnect:  # nobody is left to be answered
             return Response(status_code=400)
@@ -422,15 +419,13 @@ def _refusal(request: Request, token: str | None) -> str | None:
     foreign = origin not in (None, f"http://{host}", f"https://{host}")
     if foreign or (_from_elsewhere(request) and not _opens_page(request)):
         return "Requests of other sites are refused."
-    given = (
-        request.headers.get("x-manifactor-token", ""),
-        request.query_params.get("token", ""),
-        request.cookies.get(_cookie_name(host), ""),
-    )
+    tokens = [
+        request.headers.get("x-manifactor-token"),
+        request.query_params.get("token"),
+        request.cookies.get(_cookie_name(host)),
+    ]
     # In constant time, so that a wrong token cannot be improved letter by letter.
-    if token is None or any(
-        secrets.compare_digest(each.encode(), token.encode()) for each in given
-    ):
+    if token is None or any(compare_digest((t or "").encode(), token.encode()) for t in tokens):
         return None
     return (
         "This page needs the address that `manifactor explore` printed, with its token, "
