@@ -10,19 +10,16 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from matplotlib.path import Path
 from PIL import Image
 from scipy.spatial.distance import pdist
 from sklearn import config_context
 
 from manifactor import ManifoldFactorizer
-from manifactor.cryoem.directions import sphere_cells
 from manifactor.factors.factor import owners
 from manifactor.judging.evidence import Warp
 from manifactor.runs.folder import read_run
 from manifactor.views import plots
 from manifactor.views.notebook import result_html
-from manifactor.views.plots.arrays import _mollweide, _outlines
 
 
 def test_a_function_has_its_zero_in_the_middle_of_the_colours(ax):
@@ -40,21 +37,6 @@ def pyplot():
     with pyplot.ion():
         yield pyplot
     pyplot.close("all")
-
-
-# The sphere of directions.
-
-
-def test_cells_have_equal_areas_on_the_map_and_their_middles_inside():
-    cells = sphere_cells(12)
-    outlines = _outlines(cells, np.arange(len(cells)))
-    x, y = np.moveaxis(outlines, -1, 0)
-    areas = np.abs((x * np.roll(y, 1, axis=1) - y * np.roll(x, 1, axis=1)).sum(axis=1)) / 2
-    # The map of the unit sphere has its area, 4 pi.
-    np.testing.assert_allclose(areas, 4 * np.pi / len(cells), rtol=0.02)
-    x, y, z = cells.centres.T
-    middles = _mollweide(np.degrees(np.arctan2(y, x)), z)
-    assert all(map(lambda outline, middle: Path(outline).contains_point(middle), outlines, middles))
 
 
 # Fits.

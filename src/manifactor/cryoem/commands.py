@@ -45,6 +45,7 @@ from manifactor.cryoem.directions import (
     sphere_cells,
 )
 from manifactor.cryoem.files.formats import read_particles
+from manifactor.cryoem.maps import sphere
 from manifactor.cryoem.one_view import can_flip
 from manifactor.cryoem.options import AverageOptions, ExportOptions, ViewsOptions
 from manifactor.cryoem.runs import seen_from
@@ -151,7 +152,7 @@ def _draw(out: Path, directions: np.ndarray, found: Sequence[Cone]) -> None:
     cells = sphere_cells()
     with plots.style(plots.CLEAR):
         figure = plots.new_figure(6.4, 3.2)
-        plots.sphere(
+        sphere(
             figure.subplots(),
             cells,
             cells.counts(directions),

@@ -15,6 +15,7 @@ from manifactor.cryoem.all_views.shown import Shown, Wanted, open_shown, read_vo
 from manifactor.cryoem.all_views.volumes import is_of_all_views, open_motions, volumes_notice
 from manifactor.cryoem.averages import Averages, average, place_captions
 from manifactor.cryoem.directions import Cone, sphere_cells
+from manifactor.cryoem.maps import sphere
 from manifactor.cryoem.runs import seen_from
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.runs.run import Run
@@ -147,7 +148,7 @@ class ParticlePages(Addition):
         shown = np.nan_to_num(values[own].astype(float))
 
         def draw(ax) -> None:
-            plots.sphere(ax, cells, shown, label=label)
+            sphere(ax, cells, shown, label=label)
             # An image of the cells is smaller than their outlines.
             ax.collections[0].set_rasterized(True)
 

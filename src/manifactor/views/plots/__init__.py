@@ -4,6 +4,9 @@ Each takes the Axes to draw on first, or as `ax=`, and returns them; without, it
 pyplot. A `fit` is a fitted `ManifoldFactorizer`, and its factors count from 0.
 """
 
+from typing import Any
+
+from manifactor._support.plugins import plugins
 from manifactor.views.pictures import write_movie as write_movie
 from manifactor.views.plots.arrays import Rate as Rate
 from manifactor.views.plots.arrays import averages as averages
@@ -14,7 +17,6 @@ from manifactor.views.plots.arrays import nothing as nothing
 from manifactor.views.plots.arrays import place as place
 from manifactor.views.plots.arrays import points as points
 from manifactor.views.plots.arrays import reliability as reliability
-from manifactor.views.plots.arrays import sphere as sphere
 from manifactor.views.plots.fits import angles as angles
 from manifactor.views.plots.fits import bandwidth as bandwidth
 from manifactor.views.plots.fits import confidence as confidence
@@ -49,3 +51,9 @@ from manifactor.views.plots.styles import new_figure as new_figure
 from manifactor.views.plots.styles import picture as picture
 from manifactor.views.plots.styles import style as style
 from manifactor.views.plots.styles import svg as svg
+
+
+def __getattr__(name: str) -> Any:
+    if name not in plugins("plots"):
+        raise AttributeError(f"module 'manifactor.plots' has no attribute {name!r}")
+    return plugins("plots")[name].load()
