@@ -16,7 +16,6 @@ from manifactor._support.files import (
     numeric_order,
     require_place,
     require_regular_file,
-    require_writable,
     restore,
     whole_folder,
     write_new,
@@ -97,7 +96,7 @@ def test_a_new_file_never_takes_a_name_that_exists(tmp_path):
 
 @pytest.mark.parametrize("name", ["x" * 250, "null\0", "..", "file/run", "gone/run"])
 def test_a_name_that_cannot_be_written_is_refused(tmp_path, name):
-    require_writable(tmp_path)
+    require_place(tmp_path / "run")
     (tmp_path / "file").touch()
     with pytest.raises(ValueError, match=r"output .*Choose another") as found:
         require_place(tmp_path / name, remedy="Choose another --out.")

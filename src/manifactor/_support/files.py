@@ -288,12 +288,6 @@ def _sync(path: Path) -> None:
             os.close(descriptor)
 
 
-def require_writable(folder: Path) -> None:
-    """Refuse a folder in which nothing can be written."""
-    require_place(folder / "probe")
-    clear_leftovers(folder / "probe")
-
-
 def require_place(path: Path, *, remedy: str = "") -> None:
     """Refuse a path at which no file or folder can be written.
 

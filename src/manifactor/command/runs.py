@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from manifactor._support.errors import extra, listed
-from manifactor._support.files import real_path, require_writable, write_bytes
+from manifactor._support.files import real_path, require_place, write_bytes
 from manifactor._support.progress import ProgressBars
 from manifactor._support.stages import Stages
 from manifactor.command import arguments, signals
@@ -210,7 +210,7 @@ def explore(options: arguments.ExploreOptions) -> None:
 
     folder = None if options.save_to is None else Path(options.save_to)
     if folder is not None:
-        require_writable(folder)
+        require_place(folder / "selection")
     # Other users of this machine can reach the port; the token keeps them out.
     token = token_urlsafe(16)
     run = open_run(options.run, some=True)

@@ -1,5 +1,6 @@
 """Particles of all views: read once, factored, placed, and written as a run folder."""
 
+import warnings
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -11,7 +12,7 @@ from scipy.linalg import eigh, null_space, orth
 from sklearn.base import clone
 from sklearn.neighbors import KNeighborsClassifier
 
-from manifactor._support.errors import NothingFoundError, held_warnings, issue, shell_line
+from manifactor._support.errors import NothingFoundError, issue, shell_line
 from manifactor._support.files import real_path
 from manifactor._support.parameters import Choice, choices_as_json
 from manifactor._support.stages import Stages
@@ -169,7 +170,7 @@ def _factor(
     rng: np.random.Generator,
 ) -> AllViews:
     """Return the factors of some particles' coordinates without noise, and clusters of all."""
-    with held_warnings() as warned:
+    with warnings.catch_warnings(record=True, action="always") as warned:
         seen, scale = principal.likelihood, np.sqrt(principal.information)
         where = Density.of(seen, principal.coordinates, rng=rng).means(seen)
         fit = clone(factorizer).fit(where[rows] * scale)

@@ -6,6 +6,7 @@ is right if it tells of the other half what a density without any shape tells of
 that is noise tells nothing more, and without a motion that is there it tells less.
 """
 
+import warnings
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -15,7 +16,7 @@ from itertools import product
 import numpy as np
 from sklearn.base import clone
 
-from manifactor._support.errors import NothingFoundError, held_warnings
+from manifactor._support.errors import NothingFoundError
 from manifactor.cryoem.all_views.motions import Motions
 from manifactor.cryoem.all_views.placing import even_places
 from manifactor.cryoem.all_views.regression import FeatureMoments
@@ -185,9 +186,11 @@ def _proposals(
     methods = dict.fromkeys(["sum", fit.method])
     for count, method, each in product(counts, methods, [samples, noisy]):
         if 1 < count <= samples.shape[1]:
-            with held_warnings(), suppress(NothingFoundError):
-                settings = {"n_factors": count, "method": method}
-                yield from _of(clone(fit).set_params(**settings).fit(each))
+            other = clone(fit).set_params(n_factors=count, method=method)
+            with warnings.catch_warnings(action="ignore"), suppress(NothingFoundError):
+                other.fit(each)
+            if hasattr(other, "factorization_"):
+                yield from _of(other)
 
 
 def _of(fit: ManifoldFactorizer) -> Iterator[tuple[tuple[str, ...], np.ndarray]]:
