@@ -57,31 +57,12 @@ def is_cs(path: Path | str) -> bool:
     return Path(path).suffix.lower() == ".cs"
 
 
-def settings_of_images(n_fitted: int, parameters: Mapping) -> tuple[dict, dict[str, Choice]]:
-    """Return parameters of a fit of images, and what was chosen."""
-    if parameters["n_neighbors"] != "auto":
-        return {}, {}
-    wide = n_fitted // IMAGES_PER_NEIGHBOR
-    near = Choice(
-        wide,
-        f"one for every {IMAGES_PER_NEIGHBOR} fitted images: noise needs "
-        "neighbourhoods wider than itself",
-    )
-    if wide <= N_NEIGHBORS:
-        count = min(N_NEIGHBORS, n_fitted - 1)
-        near = Choice(count, "low eigenfunctions are most accurate with 64 to 128 neighbours")
-    return {"n_neighbors": near.value}, {"neighbours": near}
+class OfParticles(Opened):
+    """What images, volumes and rows that belong to particles have in common, read or not."""
 
-
-# What was read: images or volumes, or a table whose rows are of particles.
-
-
-@dataclass(frozen=True)
-class ParticleInput(Input):
-    """Samples of images, or of volumes; or rows of a table that belong to particles."""
-
-    particles: Particles | None = None  # particles in the order of the samples
-    components: Components | VolumeComponents | None = None  # how images or volumes became samples
+    particles: Particles | None  # in the order of the samples
+    of_images: bool  # whether samples are made of images of one view
+    made = ""  # of what they are made, if of images or volumes
 
     @property
     def n_named(self) -> int:  # type: ignore[override]
@@ -91,7 +72,53 @@ class ParticleInput(Input):
     @property
     def most(self) -> tuple[int, str]:
         """How many samples are fitted at most, and why."""
-        return MOST_OF_IMAGES if isinstance(self.components, Components) else super().most
+        why = "few images with many neighbours average out more noise"
+        return (MOST_IMAGES, why) if self.of_images else super().most
+
+    def settings(self, n_fitted: int, parameters: dict) -> tuple[dict, dict[str, Choice]]:
+        """Return parameters of the fit that suit images, and what was chosen."""
+        if not self.made:
+            return {}, {}
+        own: dict = {"preparation": "none"}
+        choices = {}
+        if self.of_images and parameters["n_neighbors"] == "auto":
+            near = choices["neighbours"] = neighbors_of_images(n_fitted)
+            own["n_neighbors"] = near.value
+        # Noise is removed from the images or volumes.
+        text = f"noise is removed where the input is read: {self.made}"
+        choices["preparation"] = Choice("principal components", text)
+        return own, choices
+
+
+def neighbors_of_images(n_fitted: int) -> Choice:
+    """Return how many neighbours an image has."""
+    wide = n_fitted // IMAGES_PER_NEIGHBOR
+    if wide <= N_NEIGHBORS:
+        count = min(N_NEIGHBORS, n_fitted - 1)
+        return Choice(count, "low eigenfunctions are most accurate with 64 to 128 neighbours")
+    return Choice(
+        wide,
+        f"one for every {IMAGES_PER_NEIGHBOR} fitted images: noise needs "
+        "neighbourhoods wider than itself",
+    )
+
+
+@dataclass(frozen=True)
+class ParticleInput(OfParticles, Input):
+    """Samples of images, or of volumes; or rows of a table that belong to particles."""
+
+    particles: Particles | None = None  # particles in the order of the samples
+    components: Components | VolumeComponents | None = None  # how images or volumes became samples
+
+    @property
+    def of_images(self) -> bool:  # type: ignore[override]
+        """Whether samples are made of images of one view."""
+        return isinstance(self.components, Components)
+
+    @property
+    def made(self) -> str:  # type: ignore[override]
+        """Of what samples are made, if of images or volumes."""
+        return "" if self.components is None else str(self.components)
 
     @property
     def noise(self) -> np.ndarray | None:
@@ -109,19 +136,6 @@ class ParticleInput(Input):
             record["components"] = _components_record(self.components)
         return record | super().record
 
-    def settings(self, n_fitted: int, parameters: dict) -> tuple[dict, dict[str, Choice]]:
-        """Return parameters of the fit that suit images, and what was chosen."""
-        if self.components is None:
-            return {}, {}
-        own: dict = {}
-        choices: dict[str, Choice] = {}
-        if isinstance(self.components, Components):
-            own, choices = settings_of_images(n_fitted, parameters)
-        # Noise was already removed from the images or volumes.
-        text = f"noise is removed where the input is read: {self.components}"
-        choices["preparation"] = Choice("principal components", text)
-        return {**own, "preparation": "none"}, choices
-
     def files_after(
         self, places: Sequence[Place], changed: Sequence[Path], rng: np.random.Generator
     ) -> tuple[dict, dict[str, bytes]]:
@@ -131,9 +145,6 @@ class ParticleInput(Input):
         samples = None if self.components is None else self.samples
         found = confounder_records(self.particles, places, samples=samples, rng=rng)
         return {"confounders": found}, particle_file(self.particles, places, changed)
-
-
-MOST_OF_IMAGES = MOST_IMAGES, "few images with many neighbours average out more noise"
 
 
 def _components_record(components: Components | VolumeComponents) -> dict:
@@ -147,7 +158,7 @@ def _components_record(components: Components | VolumeComponents) -> dict:
 
 
 @dataclass(frozen=True)
-class UnreadImages(Opened):
+class UnreadImages(OfParticles):
     """Images of one view, or volumes, that were found and not read yet."""
 
     path: Path
@@ -155,9 +166,10 @@ class UnreadImages(Opened):
     view: View | None = None  # the images in one frame; None for volumes
     settings_of: ImageSettings = field(default_factory=ImageSettings)
     notes: tuple[str, ...] = ()
+    made = "images or volumes"
 
     @property
-    def particles(self) -> Particles | None:
+    def particles(self) -> Particles | None:  # type: ignore[override]
         """Particles in the order of the images."""
         return None if self.view is None else self.view.particles
 
@@ -167,27 +179,14 @@ class UnreadImages(Opened):
         return np.arange(len(self.source)) if self.particles is None else self.particles.rows
 
     @property
-    def n_named(self) -> int:  # type: ignore[override]
-        """Rows of the file of the particles."""
-        return 0 if self.particles is None else len(self.particles)
+    def of_images(self) -> bool:  # type: ignore[override]
+        """Whether these are images of one view."""
+        return self.view is not None
 
     @property
     def n_columns(self) -> int:
         """How many columns are expected."""
         return self.settings_of.components or min(10, self.n_samples - 1)
-
-    @property
-    def most(self) -> tuple[int, str]:
-        """How many samples are fitted at most, and why."""
-        return super().most if self.view is None else MOST_OF_IMAGES
-
-    def settings(self, n_fitted: int, parameters: dict) -> tuple[dict, dict[str, Choice]]:
-        """Return parameters of the fit that suit images, and what was chosen."""
-        own: dict = {}
-        choices: dict[str, Choice] = {}
-        if self.view is not None:
-            own, choices = settings_of_images(n_fitted, parameters)
-        return {**own, "preparation": "none"}, choices
 
     def costs(self, start: float, held: float, n_cores: int) -> list[PartCost]:
         """Return the cost of reading and of making samples."""
