@@ -36,7 +36,7 @@ class Checks:
         "pytest-xdist",
         "pyyaml",
     )
-    markers: str = "not slow and not browser and not torch"
+    markers: str = "not slow and not browser and not torch and not nightly"
 
 
 def lowest_versions(project: dict, extras: tuple[str, ...]) -> list[str]:

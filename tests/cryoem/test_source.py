@@ -127,11 +127,6 @@ def test_there_must_be_a_particle_for_each_row(tmp_path, star, indices, n_sample
         paired(tmp_path / "z.pkl", n_samples, **given)
 
 
-def test_indices_need_particles(tmp_path, indices):
-    with pytest.raises(ValueError, match=r"--ind says which .* give them with --part"):
-        paired(tmp_path / "z.pkl", 2, ind=indices([0, 1]))
-
-
 @pytest.fixture
 def save_cs(tmp_path):
     def path_of(name, uids):

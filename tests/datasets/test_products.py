@@ -77,13 +77,6 @@ def test_wells_are_as_deep_as_their_barrier():
     assert len(np.unique(tilted.round(3))) == 3
 
 
-def test_bumps_of_width_12_percent_leave_a_tenth_of_the_density_everywhere():
-    values = bumps(0.12)(np.linspace(0, 1, 1001))
-    assert values.min() >= 0.1 * values.max()
-    # A valley between them all the same.
-    assert values[500] < 0.3 * values.max()
-
-
 # Random problems.
 
 
@@ -115,32 +108,6 @@ def irreducible(name):
     """Return the first random problem of an irreducible shape."""
     problems = (datasets.random_problem(seed) for seed in range(200))
     return next(each for each in problems if each.description.startswith(f"{name}, "))
-
-
-def gram(X):
-    """Return the scalar products of centred samples, which a rotation of space leaves as they are."""
-    X = X - X.mean(axis=0)
-    return X @ X.T
-
-
-@pytest.mark.usefixtures("small")
-@pytest.mark.parametrize(
-    ("name", "height"),
-    [
-        ("disk", lambda radius: 0 * radius),
-        # The radius falls from 1 to .5, or to .4, along the height.
-        ("frustum", lambda radius: 2 * (1 - radius) / 0.5),
-        ("long_frustum", lambda radius: 10 * (1 - radius) / 0.6),
-    ],
-)
-def test_disks_and_frusta_are_told_by_their_radius_and_angle(name, height):
-    problem = irreducible(name)
-    ((radius, around),) = problem.coordinates
-    np.testing.assert_allclose(np.linalg.norm(around, axis=1), 1)
-    same = gram(np.c_[radius * around, height(radius)])
-    # But for the scale, and noise of a fortieth of the radius.
-    found = gram(problem.X)
-    assert np.corrcoef(same.ravel(), found.ravel())[0, 1] > 0.99
 
 
 @pytest.mark.usefixtures("small")

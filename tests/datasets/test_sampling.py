@@ -39,20 +39,6 @@ def test_exact_eigenvalues(name, expected):
     np.testing.assert_allclose(datasets.exact_eigenvalues(name, 8), expected)
 
 
-def test_the_swiss_roll_is_isometric_to_its_rectangle():
-    X, (arc, _) = datasets.sample("swiss_roll", 4000, random_state=0)
-    order = np.argsort(arc[:, 0])
-    curve = X[order][:, [0, 2]]
-    steps = np.linalg.norm(np.diff(curve, axis=0), axis=1)
-    length = steps.sum() / np.ptp(arc)
-    np.testing.assert_allclose(
-        np.cumsum(steps),
-        (arc[order[1:], 0] - arc[order[0], 0]) * length,
-        rtol=0,
-        atol=0.01 * length,
-    )
-
-
 def test_noise_fills_the_ambient_space():
     clean, _ = datasets.sample("square", 4000, ambient_dimension=10, random_state=0)
     noisy, _ = datasets.sample("square", 4000, ambient_dimension=10, noise=0.3, random_state=0)

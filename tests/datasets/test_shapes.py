@@ -7,17 +7,7 @@ from scipy import stats
 from manifactor import datasets
 from manifactor.datasets.charts import vase
 from manifactor.datasets.images import scene, shifting, turning
-from manifactor.datasets.shapes import (
-    MAPS,
-    Ellipsoid,
-    cloud,
-    cut_corner,
-    frustum,
-    hole,
-    solid_ellipsoid,
-    stadium,
-)
-from studies.families import ellipsoid
+from manifactor.datasets.shapes import MAPS, Ellipsoid, cloud, frustum, solid_ellipsoid
 
 
 def drawn(shape, n_samples=4000):
@@ -81,44 +71,11 @@ def test_elliptic_coordinates_are_those_of_the_samples_and_samples_are_even_by_a
     np.testing.assert_allclose((X**2).mean(axis=0), [1 / 4, 0.36 / 4], rtol=0.05)
 
 
-def test_an_ellipsoid_has_the_same_confocal_coordinates_along_its_longest_and_shortest_axis():
-    X, (along, around) = drawn(ellipsoid(3.0, 2.0, 1.0), 500)
-    first, second = Ellipsoid((2.0, 1.0, 3.0)).coordinates(X[:, [1, 2, 0]])
-    np.testing.assert_allclose(first[0], np.cos(np.pi * along), atol=1e-9)
-    np.testing.assert_allclose(first[1], around, atol=1e-9)
-    # Only the side that the middle axis tells belongs to another coordinate.
-    np.testing.assert_allclose(second[0][:, 0], first[1][:, 1])
-    np.testing.assert_allclose(second[1][:, 0], first[0][:, 0])
-    np.testing.assert_allclose((second[1] ** 2).sum(axis=1), 1)
-    np.testing.assert_array_equal(np.sign(second[1][:, 1]), np.sign(X[:, 1]))
-
-
 @pytest.mark.parametrize("correlation", [0.0, 0.3])
 def test_columns_of_a_cloud_have_variance_one_and_the_correlation(correlation):
     expected = np.eye(3)
     expected[0, 1] = expected[1, 0] = correlation
     np.testing.assert_allclose(np.cov(drawn(cloud(3, correlation))[0].T), expected, atol=0.05)
-
-
-@pytest.mark.parametrize(
-    ("shape", "area", "outside"),
-    [
-        (cut_corner((2.0, 1.0), 0.5), 2 - 0.125, lambda x, y: (2 - x) + (1 - y) < 0.5),
-        (hole((2.0, 1.0), 0.3), 2 - np.pi * 0.09, lambda x, y: np.hypot(x - 1, y - 0.5) < 0.3),
-        (
-            stadium((2.0, 1.0)),
-            1 + np.pi / 4,
-            lambda x, y: np.hypot(x - 0.5, y - 0.5)[x < 0.5] > 0.5,
-        ),
-    ],
-)
-def test_carved_rectangles_lack_as_much_area_as_they_say(shape, area, outside):
-    X, truth = drawn(shape, 100_000)
-    np.testing.assert_allclose(X, np.hstack(truth) * (2.0, 1.0))
-    assert not outside(*X.T).any()
-    # A strip without missing places has the share of its own area.
-    strip = (X[:, 0] > 0.5) & (X[:, 0] < 0.7)
-    assert 0.2 / strip.mean() == pytest.approx(area, rel=0.02)
 
 
 def test_the_hexagonal_torus_is_flat_with_an_angle_of_60_degrees():

@@ -5,15 +5,7 @@ import numpy as np
 import pytest
 from PIL import Image, features
 
-from manifactor.views.pictures import (
-    BLANK,
-    grid_picture,
-    mp4_bytes,
-    png_bytes,
-    projections,
-    strip,
-    write_movie,
-)
+from manifactor.views.pictures import BLANK, grid_picture, mp4_bytes, strip, write_movie
 
 
 def moving_blob(n_images, size=36):
@@ -21,15 +13,6 @@ def moving_blob(n_images, size=36):
     y, x = np.mgrid[:size, :size]
     columns = np.linspace(5, size - 5, n_images)
     return np.stack([np.exp(-((x - c) ** 2 + (y - size / 2) ** 2) / 18) for c in columns])
-
-
-def test_volumes_are_seen_from_where_their_change_is_seen():
-    volumes = np.zeros((4, 8, 8, 8))
-    for i in range(4):
-        volumes[i, 6, 3, i] = 1.0  # moves along x, near the top: not to be seen along x
-    images = projections(volumes)
-    # z points up.
-    assert [tuple(np.argwhere(image)[0]) for image in images] == [(1, i) for i in range(4)]
 
 
 def test_images_of_a_strip_stand_in_order_in_one_grey_scale():
@@ -40,17 +23,6 @@ def test_images_of_a_strip_stand_in_order_in_one_grey_scale():
     assert middle == pytest.approx([0, 127, 253], abs=3)
     # Many wrap into rows, and small ones grow.
     assert strip(moving_blob(16, size=40)).shape == (2 * 122 + 10, 8 * 122 + 10)
-
-
-def test_captions_add_a_line_of_dark_letters_under_the_images():
-    images = moving_blob(3, size=96)
-    captions = ["0°", "a caption much too long for its image", "0.5"]
-    plain, named = strip(images), strip(images, captions=captions)
-    line = named[6 + 96 : 6 + 96 + 18]
-    assert named.shape[1] == plain.shape[1]
-    assert all((line[:, 6 + 98 * k : 6 + 98 * k + 96] < 100).any() for k in range(3))
-    with Image.open(io.BytesIO(png_bytes(named))) as image:
-        assert np.array_equal(np.asarray(image), named)
 
 
 def test_an_empty_bin_is_blank_and_does_not_change_the_others():

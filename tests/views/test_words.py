@@ -153,21 +153,6 @@ def test_a_preparation_is_shown_in_words(torus):
     assert values["preparation"] == "2 principal components"
 
 
-def test_confounders_are_ordered_by_property_and_factor():
-    found = [
-        {"name": name, "factor": factor, "r2": 0.8, "p": 0.01, "meaning": ""}
-        for name in ("defocus", "half set")
-        for factor in (1, 0)
-    ]
-    found[0]["imbalance"] = 0.07
-    table = words.confounders_table({"confounders": found[:-1]})
-    assert table.header == ("property", "factor 1", "the rest")
-    assert table.rows == [
-        ("defocus", "0.80 (p 0.01, imbalance 0.07)", "0.80 (p 0.01)"),
-        ("half set", "0.80 (p 0.01)", ""),
-    ]
-
-
 def test_numbers_have_the_digits_that_people_read():
     assert [words._number(x) for x in (3000, 0.0891, 0.00024)] == ["3,000", "0.089", "0.0002"]
     assert [words.value_in_words(x) for x in (None, 8.975116, 83)] == ["none", "8.975", "83"]

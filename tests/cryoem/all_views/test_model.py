@@ -60,15 +60,6 @@ def test_a_direction_along_the_motion_shows_nothing_of_it(found):
     assert (found.consistency > 0.8).all()
 
 
-def test_places_that_tell_nothing_have_no_volumes_in_common(told):
-    images, _, turn = told
-    chance = np.random.default_rng(5).uniform(size=N)
-    one = model(images, ["interval", "circle"], chance, turn)
-    assert abs(one.consistency[0]) < 0.3
-    assert one.consistency[1] > 0.7
-    assert np.nanmedian(one.views.deviations[:, 0]) > 0.7 * UNKNOWN
-
-
 def test_slopes_of_a_circle_are_those_of_its_harmonics():
     turn = np.random.default_rng(0).uniform(size=(50, 1))
     slopes = np.sort(np.diag(PlaceFeatures.of(("circle",), [turn]).slopes(0)))
@@ -84,14 +75,6 @@ def test_a_motion_along_x_is_not_seen_from_there():
     assert 0 < along["blind"] == pytest.approx(along["blind_particles"])
     assert along["blind"] + along["shown"] == pytest.approx(1)
     assert around == {"shown": 1, "blind": 0, "blind_particles": 0, "axis": None}
-
-
-def test_blind_directions_all_around_have_no_axis():
-    height = VIEWS.directions[:, 2]
-    blind = np.where(height < 0.5, UNKNOWN, 0.01)
-    found = visibility(replace(VIEWS, deviations=blind[:, None]), 0)
-    assert found["blind"] == pytest.approx(0.5, abs=0.15)
-    assert found["axis"] is None
 
 
 @pytest.mark.parametrize("size", [40, 45])

@@ -30,16 +30,6 @@ def test_features_of_even_places_are_uncorrelated_and_close_at_the_end_of_a_circ
     np.testing.assert_allclose(*BOTH.features(ends), atol=1e-12)
 
 
-def test_own_terms_depend_on_one_motion_alone():
-    places = np.random.default_rng(0).uniform(size=(50, 2))
-    others = places.copy()
-    others[:, 0] = 0.5
-    unchanged = np.ptp(BOTH.features(places) - BOTH.features(others), axis=0) == 0
-    own = BOTH.own_columns(1)
-    # The first column is the constant.
-    assert np.flatnonzero(unchanged)[1:].tolist() == own.tolist()
-
-
 def test_products_of_two_motions_follow_their_factors():
     two = Motions(("interval", "interval"))
     assert (1, 1) in two.grow().terms
@@ -84,13 +74,6 @@ def test_deviations_are_the_size_of_the_errors(strength):
     assert np.all((ratio > 0.85) & (ratio < 1.15))
 
 
-def test_an_image_that_shows_nothing_has_the_deviation_of_even_places():
-    nothing = GaussianLikelihood(np.zeros((1, N_FEATURES)), np.zeros((1, N_FEATURES, N_FEATURES)))
-    _, deviations, mean, *_ = BOTH.posterior(nothing)
-    np.testing.assert_allclose(deviations, np.sqrt(1 / 12), rtol=0.01)
-    np.testing.assert_allclose(mean[0], np.eye(N_FEATURES)[0], atol=0.01)
-
-
 CIRCLE = Motions(("circle",), ((2,), (3,), (4,), (5,), (6,)))
 
 
@@ -106,14 +89,6 @@ def test_a_part_that_turns_does_so_at_constant_speed_whatever_the_places():
     # Volumes follow: the matrix undoes that of the warp.
     turned = CIRCLE.mixing(lengths) @ mixing
     np.testing.assert_allclose((np.abs(turned[1:5, 1:5]) ** 2).sum(axis=1), 1, atol=0.05)
-
-
-def test_the_density_of_a_well_is_known_from_its_means():
-    weights = np.exp(1.5 * np.cos(2 * np.pi * CIRCLE.grid[:, 0]))
-    mean = weights @ CIRCLE.features(CIRCLE.grid) / weights.sum()
-    found = CIRCLE.density(mean)
-    np.testing.assert_allclose(np.sqrt(2) * found[1], 1.5, atol=0.1)
-    assert np.abs(np.delete(found, 1)).max() < 0.05
 
 
 TWO = Motions(("interval", "interval"))

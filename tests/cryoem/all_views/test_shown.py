@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from manifactor.cryoem.all_views import shown
-from manifactor.cryoem.all_views.model import angles_of
-from manifactor.cryoem.all_views.shown import choose_cone, given_cone, read_volumes
+from manifactor.cryoem.all_views.shown import given_cone, read_volumes
 from manifactor.cryoem.all_views.volumes import RunMotions, rotation, scale_of
 from manifactor.cryoem.components import projection
 from manifactor.cryoem.files.mrc import write_volume
@@ -51,24 +50,6 @@ def test_the_molecule_moves_as_its_coordinates_say(motions):
     assert np.abs(sideways[0] - sideways[1]).max() > 0.1 * np.ptp(sideways[0])
 
 
-def test_even_places_are_ranks_and_a_circle_has_no_end(motions):
-    interval, circle = motions.scales
-    coordinates = np.array([0.04, 0.25, 0.81])
-    np.testing.assert_allclose(interval.places_at(coordinates), np.sqrt(coordinates), atol=0.01)
-    even = np.array([0.1, 0.5, 0.9])
-    np.testing.assert_allclose(interval.even_places(interval.coordinates(even)), even)
-    below, above = circle.places_at(np.array([359.9, 0.1]))
-    assert (above - below) % 1 < 0.01
-    np.testing.assert_allclose(circle.places_at(np.array([90.0, 450])), 0.25, atol=0.01)
-
-
-def test_the_best_view_has_particles_and_is_not_along_the_motion(motions):
-    rot, tilt = motions.best_view(0)
-    x = np.sin(np.radians(tilt)) * np.cos(np.radians(rot))
-    assert abs(x) < 0.3
-    assert (rot, tilt) != angles_of(motions.model.views.directions[:1])[0]
-
-
 def test_images_along_a_motion_are_those_of_the_sliders(motions):
     found = motions.along(1, count=4, size=32, view=(20.0, 70.0))
     assert found.places.displayed.tolist() == [0, 90, 180, 270]
@@ -100,14 +81,6 @@ def few(monkeypatch):
 def directions():
     vectors = np.random.default_rng(0).standard_normal((2000, 3))
     return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
-
-
-def test_without_a_model_the_fullest_direction_is_taken(directions):
-    crowd = np.concatenate([directions, np.tile([0.0, 0.0, -1.0], (500, 1))])
-    cone = choose_cone(crowd, None, 0)
-    assert cone.width == 10
-    assert cone.tilt > 170 or cone.tilt < 10
-    assert cone.n_particles >= 500
 
 
 def test_a_cone_is_widened_until_it_has_enough_images(directions, few):

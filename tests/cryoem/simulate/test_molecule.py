@@ -3,16 +3,7 @@
 import numpy as np
 import pytest
 
-from manifactor.cryoem.simulate.molecule import Motion, channel
-
-
-def test_zero_stretch_leaves_the_rest_and_a_turn_keeps_the_height_of_the_rotor():
-    molecule = channel()
-    moved = molecule.moved(0.7, [0.0, 0.0])
-    np.testing.assert_array_equal(moved[~molecule.rotor], molecule.atoms[~molecule.rotor])
-    np.testing.assert_array_equal(moved[:, 2], molecule.atoms[:, 2])
-    turned, rotor = (atoms[molecule.rotor, :2] @ [1, 1j] for atoms in (moved, molecule.atoms))
-    np.testing.assert_allclose(turned, rotor * np.exp(0.7j))
+from manifactor.cryoem.simulate.molecule import Motion
 
 
 @pytest.mark.parametrize("correlation", [-1.0, 0.0, 0.6])

@@ -65,26 +65,6 @@ def test_pdb_and_mmcif_give_the_same_molecule(pdb_file, tmp_path):
     assert first.rotor.sum() == 6
 
 
-def test_an_assembly_is_built_on_its_axis(tmp_path):
-    remark = ["REMARK 350 BIOMOLECULE: 1", "REMARK 350 APPLY THE FOLLOWING TO CHAINS: A, B"]
-    for mate, turn in ((1, np.eye(3)), (2, np.diag([-1, -1, 1]))):
-        for i, (x, y, z) in enumerate(turn, start=1):
-            remark.append(
-                f"REMARK 350   BIOMT{i}   {mate}{x:10.6f}{y:10.6f}{z:10.6f}        0.00000"
-            )
-    path = tmp_path / "half.pdb"
-    path.write_text("\n".join(remark) + "\n" + pdb(ATOMS))
-    molecule = read_molecule(path, rotor=["B"], assembly="1")
-    given = np.array([atom[4:] for atom in ATOMS])
-    assert len(molecule.atoms) == 2 * len(ATOMS)
-    assert molecule.rotor.sum() == len(ATOMS)
-    np.testing.assert_allclose(
-        np.sort(molecule.atoms[:, 0]), np.sort(np.r_[given[:, 0], -given[:, 0]]), atol=1e-4
-    )
-    with pytest.raises(ValueError, match=r"`assembly` must be one of \['1'\]"):
-        read_molecule(path, rotor=["B"], assembly="7")
-
-
 @pytest.mark.parametrize(
     ("rotor", "message"),
     [

@@ -236,55 +236,6 @@ def test_the_pointer_shows_the_sample_under_it_and_the_wheel_zooms_there(explore
     page.mouse.move(1, 1)
 
 
-@pytest.mark.parametrize(
-    ("low", "high", "words"),
-    [
-        ("0.8", "0.2", "0.8 is above 0.2"),
-        ("0.5", "", "two numbers"),
-        ("2", "3", "No sample is there"),
-    ],
-)
-def test_a_bad_range_says_what_is_wrong(explorer, low, high, words):
-    page = explorer()
-    for end, value in (("from", low), ("to", high)):
-        page.get_by_label(f"select on factor 1: {end}").fill(value)
-    assert words in page.locator(".factor .hint").first.inner_text()
-    if page.locator("details:not([open])").count():
-        page.get_by_text("Select by any column").click()
-    page.locator("#by").select_option("factor1")
-    page.locator("#from").fill(low)
-    page.locator("#to").fill(high)
-    page.get_by_role("button", name="Add").click()
-    assert words in page.locator("#fault").inner_text()
-    assert page.locator("#selected strong").count() == 0
-
-
-def test_spectrum_angles_and_evidence_have_their_pages(explorer, scene):
-    page = explorer("page=spectrum")
-    page.wait_for_selector("#spectrum circle")
-    assert page.locator("#spectrum circle").count() == len(scene.fit.spectrum_.eigenvalues) - 1
-    page.get_by_role("button", name="Angles").click()
-    page.wait_for_selector("#angles rect.cell")
-    page.get_by_role("button", name="Evidence").click()
-    page.wait_for_selector("#evidence table")
-    assert "The factors found in half of the samples" in page.locator("#evidence").inner_text()
-    tests = page.locator("#evidence table.tests tbody tr")
-    assert tests.count() == len(scene.fit.evidence_.tests)
-    assert "passed" in tests.first.inner_text()
-
-
-def test_samples_are_drawn_without_a_graphics_card(window, port):
-    page = window()
-    page.add_init_script(
-        "const get = HTMLCanvasElement.prototype.getContext;"
-        "HTMLCanvasElement.prototype.getContext = function (kind, ...more) {"
-        " return kind === 'webgl' ? null : get.call(this, kind, ...more); }"
-    )
-    page.goto(address(port))
-    page.wait_for_selector(READY)
-    assert colours(page, 2) > 20
-
-
 def test_a_stopped_explorer_is_named_on_the_page(scene, browser):
     context = browser.new_context()
     page = context.new_page()
