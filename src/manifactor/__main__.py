@@ -19,7 +19,7 @@ def main() -> int:
         # First: libraries that find too little room end the process, or hang.
         problem = shortages.missing_room()
         if not problem:
-            with signals.ended_by_signals():
+            with signals.end_by_signals():
                 from manifactor.command.main import main as run
 
                 return run()

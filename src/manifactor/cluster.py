@@ -23,7 +23,7 @@ from typing import Any
 
 from manifactor._support import __version__
 from manifactor._support.errors import extra, first_sentence
-from manifactor._support.processes import end_at_once, environment, interrupts_held, start_trackers
+from manifactor._support.processes import end_at_once, environment, hold_interrupts, start_trackers
 from manifactor._support.threads import cores
 from manifactor._support.workers import (
     Outcome,
@@ -116,13 +116,13 @@ class ClusterWorkers(Workers):
     @property
     def count(self) -> int:
         """How many pieces are done at the same time."""
-        with _lost_named():
+        with _name_loss():
             return max(1, sum(self.client.nthreads().values()))
 
     @property
     def dashboard(self) -> str | None:
         """Address of the page that shows the work; None if the scheduler has none."""
-        with _lost_named():
+        with _name_loss():
             versions = self.client.get_versions(packages=["bokeh"])
         served = versions["scheduler"]["packages"]["bokeh"] is not None
         return self.client.dashboard_link if served else None
@@ -154,7 +154,7 @@ class ClusterWorkers(Workers):
         # cannot load a function hangs up instead of saying why.
         packed = extra("cloudpickle").dumps(_Packed(piece))
         key = f"{getattr(work, '__name__', 'piece')}-{index}-{uuid.uuid4().hex}"
-        with _lost_named(), warnings.catch_warnings():
+        with _name_loss(), warnings.catch_warnings():
             # It advises to scatter the arguments, which dies with their holder.
             warnings.filterwarnings("ignore", message="Sending large graph")
             return self.client.submit(pickle.loads, packed, key=key, pure=False)
@@ -172,7 +172,7 @@ class _Packed:
 
 def _outcome(future: Any, index: int, total: int) -> Outcome:
     """Return what a finished future holds."""
-    with _lost_named():
+    with _name_loss():
         if future.status != "error":
             return future.result()
         error = future.exception()
@@ -190,7 +190,7 @@ def _outcome(future: Any, index: int, total: int) -> Outcome:
 
 
 @contextmanager
-def _lost_named() -> Iterator[None]:
+def _name_loss() -> Iterator[None]:
     """Raise `WorkersLost` for all that a lost scheduler raises."""
     try:
         yield
@@ -212,7 +212,7 @@ def _local_client(number: int, device: str | None, cores_each: int | None) -> It
         stack.enter_context(environment())  # Dask sets variables for its workers in it
         stack.enter_context(dask.config.set(_configuration(share)))
         start_trackers()
-        with interrupts_held():
+        with hold_interrupts():
             cluster = _local_cluster(number, gpus)
             stack.callback(_end, cluster)
             client = distributed.Client(cluster, set_as_default=False)
@@ -339,7 +339,7 @@ def cluster_workers(
                 if local
                 else _remote_client(where)
             )
-        with _lost_named():
+        with _name_loss():
             check_workers(client)
         yield ClusterWorkers(client)
 

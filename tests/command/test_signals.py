@@ -26,8 +26,8 @@ STUCK = """
 import hashlib
 from pathlib import Path
 from manifactor._support.files import whole_folder
-from manifactor.command.signals import ended_by_signals
-with ended_by_signals(), whole_folder(Path("out")):
+from manifactor.command.signals import end_by_signals
+with end_by_signals(), whole_folder(Path("out")):
     print("computing", flush=True)
     hashlib.pbkdf2_hmac("sha256", b"", b"", 2**31 - 1)
 """
@@ -128,7 +128,7 @@ def test_handlers_are_restored_and_ignored_signals_stay_ignored():
     before = signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGHUP)
     try:
         signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as under nohup
-        with signals.ended_by_signals():
+        with signals.end_by_signals():
             assert signal.getsignal(signal.SIGTERM) is not before[0]
             assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
         assert signal.getsignal(signal.SIGTERM) is before[0]
@@ -143,7 +143,7 @@ def test_a_thread_and_a_caller_of_main_keep_their_handlers(monkeypatch):
         seen.append(signal.getsignal(signal.SIGTERM))
 
     def in_thread():
-        with signals.ended_by_signals():
+        with signals.end_by_signals():
             look()
 
     monkeypatch.setattr("manifactor.command.terminal.completion", look)

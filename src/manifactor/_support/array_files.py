@@ -104,7 +104,7 @@ DAMAGE = (
 
 
 @contextmanager
-def damage_named(
+def name_damage(
     path: Path, name: str = "", kinds: tuple[type[Exception], ...] = DAMAGE
 ) -> Iterator[None]:
     """Name a file, and a part of it, in what libraries raise for damaged ones."""
@@ -147,14 +147,14 @@ class ArrayArchive:
 
     def _header(self, name: str) -> NpyHeader:
         info = self.members[name]
-        with damage_named(self.path, name), self.file.open(info) as member:
+        with name_damage(self.path, name), self.file.open(info) as member:
             header = npy_header(cast(BinaryIO, member), info.file_size)
             if header.nbytes < info.file_size - header.start:
                 raise ValueError("it has more bytes than its shape")
         return header
 
     def _array(self, name: str) -> np.ndarray:
-        with damage_named(self.path, name), self.file.open(self.members[name]) as member:
+        with name_damage(self.path, name), self.file.open(self.members[name]) as member:
             return np.lib.format.read_array(member, allow_pickle=False)
 
 
@@ -167,7 +167,7 @@ def open_archive(path: Path) -> Iterator[ArrayArchive]:
         raise ArrayFileError(f"{path} {problem}.")
     with ExitStack() as stack:
         opened = stack.enter_context(BoundedFile(path))
-        with damage_named(path):
+        with name_damage(path):
             file = stack.enter_context(ZipFile(opened))
             infos = file.infolist()
             for info in infos:

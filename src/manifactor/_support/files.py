@@ -86,11 +86,11 @@ def claim(place: Path) -> bool:
     by a command that was killed is in its place again.
     """
     # Some time: another command may just be removing its lock.
-    return claims.enter_context(held(place, patience=0.25))
+    return claims.enter_context(hold(place, patience=0.25))
 
 
 @contextmanager
-def held(place: Path, *, patience: float = 60.0) -> Iterator[bool]:
+def hold(place: Path, *, patience: float = 60.0) -> Iterator[bool]:
     """Hold the lock of an output inside this context, unless this thread holds it already.
 
     Yield whether an output that was moved away is in its place again.
@@ -155,7 +155,7 @@ def restore(place: Path) -> bool:
     """Put an output back that a killed command has moved away; return whether that was needed."""
     if os.path.lexists(place) or not _left(place, "old"):
         return False
-    with held(place, patience=0.25) as restored:
+    with hold(place, patience=0.25) as restored:
         return restored
 
 
@@ -227,7 +227,7 @@ def write_new(path: Path, write: Callable[[BinaryIO], object]) -> None:
 
     Even by a link that leads nowhere, and by another command that writes now.
     """
-    with held(path):
+    with hold(path):
         if os.path.lexists(path):
             raise FileExistsError(path)
         write_whole(path, write)

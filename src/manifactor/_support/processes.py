@@ -31,7 +31,7 @@ def start_trackers() -> None:
 
     # An interrupt kills processes with what they hold, such as semaphores. The trackers clean up,
     # and need not warn of it.
-    with interrupts_held(), environment(PYTHONWARNINGS="ignore"):
+    with hold_interrupts(), environment(PYTHONWARNINGS="ignore"):
         resource_tracker.ensure_running()
         loky_tracker.ensure_running()
 
@@ -50,7 +50,7 @@ def environment(**values: str) -> Iterator[None]:
 
 
 @contextmanager
-def interrupts_held() -> Iterator[None]:
+def hold_interrupts() -> Iterator[None]:
     """Hold back SIGINT and SIGHUP inside this context.
 
     Processes started inside inherit the mask. Ctrl-C reaches all processes of a terminal, and only

@@ -14,7 +14,7 @@ from joblib import Parallel, cpu_count, delayed
 from joblib.externals.loky.process_executor import BrokenProcessPool
 from joblib.parallel import LokyBackend
 
-from manifactor._support.processes import end_at_once, environment, interrupts_held, start_trackers
+from manifactor._support.processes import end_at_once, environment, hold_interrupts, start_trackers
 
 
 class WorkersLost(OSError):
@@ -122,12 +122,12 @@ def _done_by(n_jobs: int, pieces: Sequence[Piece]) -> Outcomes:
         return
     before = active_children()
     start_trackers()
-    with _ended_at_exit(Parallel(n_jobs=n_jobs, return_as="generator_unordered")) as parallel:
+    with _end_at_exit(Parallel(n_jobs=n_jobs, return_as="generator_unordered")) as parallel:
         # The cores of each process, see `threads.cores`.
         share = str(max(1, cpu_count() // n_jobs))
         done: Outcomes = (_ for _ in ())
         try:
-            with interrupts_held(), environment(LOKY_MAX_CPU_COUNT=share):
+            with hold_interrupts(), environment(LOKY_MAX_CPU_COUNT=share):
                 done = parallel(delayed(outcome)(*piece) for piece in pieces)
             for finished in done:  # noqa: UP028, `yield from` would close them
                 yield finished
@@ -156,7 +156,7 @@ def _done_alone(piece: Piece) -> Outcome:
 
 
 @contextmanager
-def _ended_at_exit(parallel: Parallel) -> Iterator[Parallel]:
+def _end_at_exit(parallel: Parallel) -> Iterator[Parallel]:
     """Enter joblib's context, and end the processes that it started at the exit.
 
     joblib lets idle processes live for five minutes. Processes that ran before, for somebody else,

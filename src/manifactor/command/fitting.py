@@ -16,7 +16,7 @@ from manifactor._support.progress import ProgressBars
 from manifactor._support.workers import Here, Processes, Workers, WorkersLost
 from manifactor.command import terminal
 from manifactor.command.outputs import chosen_workers, own, require_new
-from manifactor.command.signals import leaving
+from manifactor.command.signals import say_what_is_left
 from manifactor.command.terminal import aligned, note, show
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.operators.pipeline import kept_stages
@@ -259,7 +259,7 @@ def with_checkpoints(
         return text if folder.is_dir() else ""
 
     with (
-        leaving(left),
+        say_what_is_left(left),
         chosen_workers(options.cluster, Here(), device=options.device) as workers,
         ProgressBars() as bars,
     ):
@@ -294,7 +294,7 @@ def _fit_views(tasks: Sequence[Task], out: Path, options: FitOptions) -> None:
         else:
             _delete_checkpoints(folder)
             folder.mkdir()
-        with terminal.counted_pieces(len(named), "views", n_done=n_done) as report:
+        with terminal.count_pieces(len(named), "views", n_done=n_done) as report:
             rows = fit_side_by_side(named, folder, workers=workers, report=report)
     replace_folder(folder, out)
     show(aligned([Row._fields, *rows]))
@@ -317,7 +317,7 @@ def _kept(folder: Path, total: int) -> Iterator[None]:
         return f"{kept} to continue" if n_done else ""
 
     try:
-        with leaving(left):
+        with say_what_is_left(left):
             yield
     except WorkersLost:
         # Its message says how to go on, which must be possible even now.

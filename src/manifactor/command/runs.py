@@ -228,7 +228,7 @@ def explore(options: arguments.ExploreOptions) -> None:
         show(f"From another machine, first run there: {tunnel}")
         show("Stop with Ctrl-C.")
         try:
-            with signals.answered_inside():
+            with signals.leave_signals():
                 serve(application(scene, token, folder=folder), bound)
         except KeyboardInterrupt as stop:
             # Ctrl-C is the way to stop the server, not an error.

@@ -44,7 +44,7 @@ def how(stop: KeyboardInterrupt) -> str:
 
 
 @contextmanager
-def leaving(text: Callable[[], str]) -> Iterator[None]:
+def say_what_is_left(text: Callable[[], str]) -> Iterator[None]:
     """Say, if a signal ends this context, what is left of its work; "" for nothing."""
     try:
         yield
@@ -53,7 +53,7 @@ def leaving(text: Callable[[], str]) -> Iterator[None]:
 
 
 @contextmanager
-def ended_by_signals() -> Iterator[None]:
+def end_by_signals() -> Iterator[None]:
     """Let signals end the command inside this context.
 
     Signals that are ignored stay so, as SIGHUP under nohup. Outside of the main thread nothing is
@@ -92,7 +92,7 @@ def ended_by_signals() -> Iterator[None]:
 
 
 @contextmanager
-def answered_inside() -> Iterator[None]:
+def leave_signals() -> Iterator[None]:
     """Leave it to the work of this context what a second signal does."""
     if threading.current_thread() is not threading.main_thread():
         yield

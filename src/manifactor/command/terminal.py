@@ -91,7 +91,7 @@ def aligned(rows: Sequence[Sequence[str]]) -> str:
 
 
 @contextmanager
-def counted_pieces(total: int, unit: str, *, n_done: int = 0) -> Iterator[Callable[[float], None]]:
+def count_pieces(total: int, unit: str, *, n_done: int = 0) -> Iterator[Callable[[float], None]]:
     """Yield a function that shows the share of the pieces to do that is done.
 
     Pieces that were done before are counted, but not timed.

@@ -164,7 +164,7 @@ def align(fit: ManifoldFactorizer, other: ManifoldFactorizer, X=None) -> Alignme
 
     alike = fit.n_features_in_ == other.n_features_in_
     possible = X is not None or (alike and points is not None and fit.diffusion_.points is not None)
-    return _aligned((mine, theirs), keys, locate if possible else None)
+    return _align((mine, theirs), keys, locate if possible else None)
 
 
 def align_runs(first: Run, second: Run) -> Alignment:
@@ -192,7 +192,7 @@ def align_runs(first: Run, second: Run) -> Alignment:
 
     same = all(columns[0].get(k) == columns[1].get(k) for k in ("total", "numbers", "names"))
     possible = all(columns) and same and len(sources) == 2 and not second.drawn
-    return _aligned((first.places, second.places), keys, locate if possible else None)
+    return _align((first.places, second.places), keys, locate if possible else None)
 
 
 def _names(run: Run) -> np.ndarray:
@@ -204,7 +204,7 @@ def _names(run: Run) -> np.ndarray:
     return np.array([f"{k}@{stack}" for k, stack in places])
 
 
-def _aligned(
+def _align(
     places: tuple[Places, Places],
     keys: Sequence[np.ndarray] | None,
     locate: Callable[[np.ndarray], Places] | None,
@@ -215,7 +215,7 @@ def _aligned(
     if count >= FEWEST_COMPARED:
         some = random_rows(count, MOST_COMPARED)
         why = Choice("rows", f"{count} samples in common were compared")
-        alignment = _compared(*places, common[0][some], common[1][some], why)
+        alignment = _compare(*places, common[0][some], common[1][some], why)
     if locate is not None and (alignment is None or not alignment.pairs):
         some = random_rows(len(places[1][0]), MOST_COMPARED)
         mine = locate(some)
@@ -228,7 +228,7 @@ def _aligned(
             why = Choice(
                 "located", f"samples differ; the first fit located {len(near)} of {len(some)}"
             )
-            again = _compared(mine, places[1], near, some[near], why)
+            again = _compare(mine, places[1], near, some[near], why)
             alignment = again if alignment is None or again.pairs else alignment
     if alignment is None:
         raise ValueError(
@@ -239,7 +239,7 @@ def _aligned(
     return alignment
 
 
-def _compared(
+def _compare(
     mine: Places, theirs: Places, ones: np.ndarray, others: np.ndarray, how: Choice
 ) -> Alignment:
     """Return which factors are shared by some samples of each fit, which are the same."""
@@ -251,7 +251,7 @@ def _compared(
     explained = []
     for side, features in enumerate(sides):
         private = set(range(len(features))) - {pair[side] for pair in pairs}
-        explained.append({k: _explained(features[k], sides[1 - side]) for k in sorted(private)})
+        explained.append({k: _explain(features[k], sides[1 - side]) for k in sorted(private)})
     led = [_map(first[i], second[j]) for i, j, _ in pairs]
     words, maps = tuple(text for text, _ in led), tuple(lead for _, lead in led)
     return Alignment(pairs, r2, tuple(explained), how, words, maps, (first, second))
@@ -262,7 +262,7 @@ def _r2(sources: Sequence[np.ndarray], target: np.ndarray) -> float:
     return float(predictability(np.hstack(list(map(of_unit_spread, sources))), target).mean())
 
 
-def _explained(target: np.ndarray, sources: Sequence[np.ndarray]) -> tuple[tuple[int, ...], float]:
+def _explain(target: np.ndarray, sources: Sequence[np.ndarray]) -> tuple[tuple[int, ...], float]:
     """Return which sources together tell most of a target, and their R^2."""
     # All at first, as each may tell nothing alone: another basis of a torus has sums of angles.
     needed = list(range(len(sources)))
@@ -300,10 +300,10 @@ def _warp(mine: Place, theirs: Place, sign: int) -> tuple:
     rising = IsotonicRegression().fit((source + rounds).ravel(), (goal + rounds).ravel())
     knots = rising.X_thresholds_, rising.y_thresholds_
     error = ((np.interp(source, *knots) - goal) ** 2).mean()
-    return error, ", ".join(words) or "same direction", partial(_warped, sign, knots)
+    return error, ", ".join(words) or "same direction", partial(_apply_warp, sign, knots)
 
 
-def _warped(sign: int, knots: tuple[np.ndarray, np.ndarray], places: np.ndarray) -> np.ndarray:
+def _apply_warp(sign: int, knots: tuple[np.ndarray, np.ndarray], places: np.ndarray) -> np.ndarray:
     if places.shape[1] == 1:
         return np.interp(sign * places, *knots)
     return on_circle(np.interp(sign * angle_of(places) % (2 * np.pi), *knots))

@@ -24,7 +24,7 @@ import scipy.sparse as sp
 from manifactor._support import __version__
 from manifactor._support.array_files import ArrayFileError, open_archive
 from manifactor._support.errors import first_sentence, warn_caller
-from manifactor._support.files import held, write_whole
+from manifactor._support.files import hold, write_whole
 from manifactor._support.parameters import Choice
 from manifactor._support.plugins import loaded
 from manifactor._support.schema import misfit
@@ -123,7 +123,7 @@ def _checksum(array: np.ndarray) -> int:
     return zlib.crc32(np.ascontiguousarray(array), start)  # type: ignore[arg-type]
 
 
-def _checked(tree: dict, stored, hint: Any, name: str) -> Any:
+def _check(tree: dict, stored, hint: Any, name: str) -> Any:
     """Return the value of a tree; refuse one that is not of the type that is declared."""
     value = unpack(tree, stored)
     problem = misfit(value, hint, name)
@@ -150,7 +150,7 @@ def _record(tree: dict, stored):
     for name, hint in _hints(kind).items():
         if name in tree["fields"]:
             name_in_full = f"{kind.__name__}.{name}"
-            fields[name] = _checked(tree["fields"][name], stored, hint, name_in_full)
+            fields[name] = _check(tree["fields"][name], stored, hint, name_in_full)
     if kind is NeighborGraph:
         fields["search"] = None
     return kind(**fields)
@@ -216,7 +216,7 @@ def save(fit, path) -> None:
     }
     if Path(path).is_dir():
         raise ValueError(f"`path` must be a file to write, such as fit.npz; {path} is a folder.")
-    with held(Path(path)):
+    with hold(Path(path)):
         _write(Path(path), manifest, arrays)
 
 
@@ -245,10 +245,10 @@ def load(path):
             f"{path} is a folder, but not a run folder: it must hold run.json and "
             "factorization.npz. Name a run folder, or a file of manifactor.save."
         )
-    refused = partial(
-        _refused, path, "is not a whole manifactor archive", "Write one with manifactor.save."
+    refuse = partial(
+        _refuse, path, "is not a whole manifactor archive", "Write one with manifactor.save."
     )
-    with refused():
+    with refuse():
         manifest, arrays = _read(path)
         if manifest["format"] != FORMAT:
             raise KeyError("format")
@@ -258,17 +258,17 @@ def load(path):
             f"{path} has archive version {version}; this release reads versions {OLDEST_VERSION} "
             f"to {ARCHIVE_VERSION}. Read it with manifactor {written_by}, or fit again."
         )
-    with refused():
-        fit, fitted = _unpacked(renewed(manifest, version), arrays)
+    with refuse():
+        fit, fitted = _read_fit(renewed(manifest, version), arrays)
     for name, value in fitted.items():
         setattr(fit, name, value)
-    with refused((ValueError,)):  # a parameter that no fit accepts
+    with refuse((ValueError,)):  # a parameter that no fit accepts
         fit.restore()
     return fit
 
 
 @contextmanager
-def _refused(
+def _refuse(
     path: Path, what: str, advice: str, errors: tuple[type[Exception], ...] = MALFORMED
 ) -> Iterator[None]:
     """Say of a file that is not as it was written what is wrong, where that is known in words."""
@@ -289,14 +289,14 @@ def _read(path: Path) -> tuple[dict, dict[str, np.ndarray]]:
     return json.loads(arrays["manifest"].tobytes()), arrays
 
 
-def _unpacked(manifest: dict, stored) -> tuple[Any, dict[str, Any]]:
+def _read_fit(manifest: dict, stored) -> tuple[Any, dict[str, Any]]:
     """Return the estimator of a manifest, and what to set on it, which is checked."""
     fit = ESTIMATORS[manifest["estimator"]]()
     names = fit.get_params(deep=False).keys() & manifest["parameters"].keys()
     parameters = {name: manifest["parameters"][name] for name in names}
     tree = manifest["fitted"]
     fitted = {
-        name: _checked(tree[name], stored, FITTED[name], name) for name in FITTED if name in tree
+        name: _check(tree[name], stored, FITTED[name], name) for name in FITTED if name in tree
     }
     main = "diffusion_" if type(fit) is DiffusionMap else "factorization_"
     if fitted.get(main) is None:
@@ -315,11 +315,11 @@ def write_tree(path: Path, value) -> None:
 def read_tree(path: Path, kind: Any = Any):
     """Return what `write_tree` wrote; refuse what is not of this type."""
     advice = "Remove it, and what it holds is computed again."
-    with _refused(path, "is damaged, or of another version", advice):
+    with _refuse(path, "is damaged, or of another version", advice):
         manifest, arrays = _read(path)
         if manifest["version"] != ARCHIVE_VERSION:
             raise BrokenRecord("it has another version")
-        return _checked(manifest["value"], arrays, kind, "value")
+        return _check(manifest["value"], arrays, kind, "value")
 
 
 def _write(path: Path, manifest: dict, arrays: dict[str, np.ndarray]) -> None:

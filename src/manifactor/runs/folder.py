@@ -15,7 +15,7 @@ import sklearn
 from manifactor._support import __version__
 from manifactor._support.errors import extra, warn_caller
 from manifactor._support.files import (
-    held,
+    hold,
     require_place,
     restore,
     whole_folder,
@@ -271,7 +271,7 @@ def read_record(folder: Path) -> dict:
 def write_name(folder: Path, factor: int, name: str) -> None:
     """Give a factor, counted from 0, a name, which run.json keeps."""
     # Another explorer may name another factor at the same time.
-    with held(path := folder / "run.json"):
+    with hold(path := folder / "run.json"):
         record = read_record(folder)
         names = factor_names(record)
         names[factor] = name

@@ -73,13 +73,13 @@ def landscape(places: Sequence[Place]) -> Landscape:
     drawn = np.random.default_rng(0).permutation(n)[: MOST[d]]
     places = [place[drawn] for place in places]
     unit = (np.arange(CELLS[d]) + 0.5) / CELLS[d]
-    told = [_told(place, unit) for place in places]
-    seen = told[0] if not d else (told[0][:, :, None] * told[1][:, None]).reshape(len(drawn), -1)
-    fits = [_fitted(seen, *_waves(places, unit, level)) for level in range(MOST_LEVELS[d] + 1)]
-    _, energy, error = min(fits, key=lambda each: each[0])
-    error = np.sqrt(
-        error**2 + reduce(np.add.outer, [_warp(each, unit) ** 2 for each in places]).ravel()
-    )
+    seen, *other = (_likelihoods(place, unit) for place in places)
+    for along in other:
+        seen = (seen[:, :, None] * along[:, None]).reshape(len(drawn), -1)
+    fits = [_fit(seen, *_waves(places, unit, level)) for level in range(MOST_LEVELS[d] + 1)]
+    _, energy, error = min(fits, key=lambda fit: fit[0])
+    warp = reduce(np.add.outer, [_warp(place, unit) ** 2 for place in places]).ravel()
+    error = np.sqrt(error**2 + warp)
     shape = len(places) * (CELLS[d],)
     centres = tuple(unit * (360 if place.topology == "circle" else 1) for place in places)
     # Where less than one of n samples is expected, nothing more is known.
@@ -95,7 +95,7 @@ def _warp(place: Place, unit: np.ndarray) -> np.ndarray:
     return np.where(np.abs(unit - 0.5) < 0.45, inside, at_ends)
 
 
-def _told(place: Place, unit: np.ndarray) -> np.ndarray:
+def _likelihoods(place: Place, unit: np.ndarray) -> np.ndarray:
     """Return the likelihood of each cell given a sample's image, (n, n_cells).
 
     A place and its deviation are those of a posterior, to which even places are known before; an
@@ -111,13 +111,13 @@ def _told(place: Place, unit: np.ndarray) -> np.ndarray:
         variance = np.where(variance < 0.08, variance, 9.0)
         apart = (unit - at[:, None] + 0.5) % 1 - 0.5
     else:
-        at, variance = _untruncated(at, variance)
+        at, variance = _normal_moments(at, variance)
         apart = unit - at[:, None]
     score = -(apart**2) / 2 / (variance + cell**2 / 12)[:, None]
     return np.exp(score - score.max(axis=1, keepdims=True)).astype(np.float32)
 
 
-def _untruncated(mean: np.ndarray, variance: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _normal_moments(mean: np.ndarray, variance: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return mean and variance of normal distributions with these moments inside [0, 1]."""
     at, spread = mean, np.sqrt(variance)
     for _ in range(40):
@@ -135,17 +135,17 @@ def _untruncated(mean: np.ndarray, variance: np.ndarray) -> tuple[np.ndarray, np
 def _waves(places: Sequence[Place], unit: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray]:
     """Return functions of the cells, up to a sum of levels, (n_cells, m), and these sums, (m,)."""
     even = np.ones((len(unit), 1))
-    found, sums = [np.zeros((len(unit) ** len(places), 0))], []
+    waves, sums = [np.zeros((len(unit) ** len(places), 0))], []
     for levels in product(range(most + 1), repeat=len(places)):
         pairs = list(zip(places, levels, strict=True))
         if 0 < sum(levels) <= most:
-            own = [LEVELS[place.topology](unit, level) if level else even for place, level in pairs]
-            found.append(reduce(np.kron, own))
-            sums += found[-1].shape[1] * [sum(levels)]
-    return np.hstack(found), np.array(sums, float)
+            along = [LEVELS[place.topology](unit, k) if k else even for place, k in pairs]
+            waves.append(reduce(np.kron, along))
+            sums += waves[-1].shape[1] * [sum(levels)]
+    return np.hstack(waves), np.array(sums, float)
 
 
-def _fitted(
+def _fit(
     seen: np.ndarray, waves: np.ndarray, sums: np.ndarray
 ) -> tuple[float, np.ndarray, np.ndarray]:
     """Return AIC, energy and its error of a density of some functions.
@@ -155,14 +155,14 @@ def _fitted(
     prior = (sums / 2) ** 2
 
     def density(at: np.ndarray) -> np.ndarray:
-        found = np.exp(waves @ at - (waves @ at).max(initial=0))
-        return found / found.sum()
+        density = np.exp(waves @ at - (waves @ at).max(initial=0))
+        return density / density.sum()
 
     def loss(at: np.ndarray) -> tuple[float, np.ndarray]:
         even = density(at)
-        each = seen @ even
-        shown = (1 / each) @ seen * even - len(seen) * even
-        return prior @ at**2 / 2 - np.log(each).sum(), prior * at - shown @ waves
+        likelihood = seen @ even
+        shown = (1 / likelihood) @ seen * even - len(seen) * even
+        return prior @ at**2 / 2 - np.log(likelihood).sum(), prior * at - shown @ waves
 
     best = np.zeros(len(prior))
     if len(best):

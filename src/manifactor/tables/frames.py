@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from manifactor._support.array_files import damage_named
+from manifactor._support.array_files import name_damage
 from manifactor._support.errors import extra
 from manifactor._support.files import numeric_order, require_regular_file
 from manifactor._support.memory import require_memory, require_plausible
@@ -83,7 +83,7 @@ def read_frames(path: Path) -> np.ndarray:
 def _header(file: Path) -> tuple[int, int, str]:
     """Return the number of pages, the pixels of one, and their mode, as a file claims them."""
     require_regular_file(file, "a picture")
-    with damage_named(file, kinds=ANY), extra("PIL.Image").open(file) as picture:
+    with name_damage(file, kinds=ANY), extra("PIL.Image").open(file) as picture:
         # In a JPEG of a phone, a second page is a preview.
         count = 1 if picture.format == "MPO" else getattr(picture, "n_frames", 1)
         mode, shape = picture.mode, (count, *picture.size, len(picture.getbands()))
@@ -94,7 +94,7 @@ def _header(file: Path) -> tuple[int, int, str]:
 def _pages(file: Path, count: int, mode: str) -> Iterator[np.ndarray]:
     """Yield the pages of a file, turned as EXIF says; what is transparent is black."""
     image, turned = extra("PIL.Image"), extra("PIL.ImageOps").exif_transpose
-    with damage_named(file, kinds=ANY), image.open(file) as picture:
+    with name_damage(file, kinds=ANY), image.open(file) as picture:
         for page in range(count):
             picture.seek(page)
             shown = turned(picture)

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from manifactor._support.array_files import DAMAGE, BoundedFile, damage_named, npy_header
+from manifactor._support.array_files import DAMAGE, BoundedFile, name_damage, npy_header
 from manifactor._support.errors import extra
 from manifactor._support.files import numeric_order, require_regular_file
 from manifactor._support.memory import require_plausible
@@ -92,7 +92,7 @@ def _array_store(path: Path, array: Any, at_once: int) -> Store:
     n_rows, total = int(array.shape[0]), prod(map(int, array.shape[1:]))
 
     def read(start: int, stop: int, columns: Sequence[int]) -> np.ndarray:
-        with damage_named(path, kinds=ANY):
+        with name_damage(path, kinds=ANY):
             block = np.array(array[start:stop]).reshape(stop - start, total)
         if len(columns) < total:
             block = block[:, list(columns)]
@@ -103,7 +103,7 @@ def _array_store(path: Path, array: Any, at_once: int) -> Store:
 
 def read_npy(path: Path) -> np.ndarray:
     """Memory-map the array in an .npy file, read-only."""
-    with damage_named(path), BoundedFile(path) as file:
+    with name_damage(path), BoundedFile(path) as file:
         npy_header(file, file.size)
         # A memory map cannot hold objects, so that no pickle is ever loaded.
         return np.lib.format.open_memmap(path, mode="r")
@@ -115,11 +115,11 @@ def _open_zarr(path: Path) -> Store:
     files = [file for file in path.rglob("*") if not file.is_dir()]
     for file in files:
         require_regular_file(file, f"a part of {path}")
-    with damage_named(path, kinds=ANY):
+    with name_damage(path, kinds=ANY):
         opened = zarr.open(str(path), mode="r")
         arrays = {"X": opened} if hasattr(opened, "shape") else dict(opened.arrays())
     array = arrays[sample_array(path, sorted(arrays))]
-    with damage_named(path, kinds=ANY):
+    with name_damage(path, kinds=ANY):
         # Shards are read as a whole.
         chunks = getattr(array, "shards", None) or array.chunks
     stored = sum(file.stat().st_size for file in files)
@@ -191,7 +191,7 @@ def _row_groups(path: Path) -> list[Any]:
     dataset, disk = extra("pyarrow.dataset"), extra("pyarrow.fs").LocalFileSystem()
     options = dataset.ParquetFragmentScanOptions(page_checksum_verification=True)
     file_format = dataset.ParquetFileFormat(default_fragment_scan_options=options)
-    with damage_named(path, kinds=ANY):
+    with name_damage(path, kinds=ANY):
         fragment = file_format.make_fragment(str(path), disk)
         names, groups = fragment.physical_schema.names, fragment.split_by_row_group()
     if not names:
@@ -208,7 +208,7 @@ def _row_groups(path: Path) -> list[Any]:
 
 def _read_group(path: Path, group: Any, names: list[str]) -> np.ndarray:
     """Return some columns of a row group as floats; missing cells are nan."""
-    with damage_named(path, kinds=(*DAMAGE, extra("pyarrow").ArrowException)):
+    with name_damage(path, kinds=(*DAMAGE, extra("pyarrow").ArrowException)):
         table = group.to_table(columns=names)
         if len(table) != group.row_groups[0].num_rows:
             raise ValueError(f"it has {len(table)} of {group.row_groups[0].num_rows} rows")

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from manifactor._support.errors import extra
-from manifactor._support.files import held, write_bytes
+from manifactor._support.files import hold, write_bytes
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.factors.loadings import Loadings
 from manifactor.runs.folder import factor_names, read_run
@@ -62,7 +62,7 @@ def write_movies(
         lines = shown if place.topology != "other" else ()
         for kind, content in (movie for each in lines for movie in each.movies(f).items()):
             path = page.with_name(f"{page.stem}-factor{f + 1}{kind}")
-            with held(path):
+            with hold(path):
                 write_bytes(path, content)
             written.append(path)
     return written
