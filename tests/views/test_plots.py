@@ -1,6 +1,5 @@
 """Drawings of fits and arrays, the files they become, and what a notebook shows."""
 
-import io
 import pickle
 import re
 import sys
@@ -10,7 +9,6 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from PIL import Image
 from scipy.spatial.distance import pdist
 from sklearn import config_context
 
@@ -86,13 +84,6 @@ def test_lengths_of_a_product_or_of_both_coordinates_are_no_curve(ax, torus, ann
     solid.verdict_ = "separable"
     with pytest.raises(ValueError, match="two factors to show"):
         plots.warp(ax, solid)
-
-
-def test_a_web_needs_two_coordinates_and_may_be_drawn_at_other_places(ax, disk, annulus):
-    assert "single coordinate" in plots.web(ax, disk).texts[0].get_text()
-    ax.clear()
-    plots.web(ax, annulus, xy=100 + annulus.diffusion_.points)
-    assert min(line.get_xdata().min() for line in ax.lines) > 98
 
 
 def test_a_flat_torus_is_drawn_in_its_cell(ax, hexagonal_run, annulus):
@@ -194,22 +185,6 @@ def test_a_drawing_for_a_page_shares_no_names_with_another_and_is_the_same_each_
     # Ink and colours are those of the page, light or dark.
     assert "currentColor" in one
     assert "var(--category-" in one
-
-
-@pytest.mark.slow
-def test_a_picture_is_a_pdf_and_a_png_of_few_colours_and_the_same_each_time(torus):
-    def made():
-        with plots.style():
-            figure = plots.new_figure(3, 2)
-            plots.embedding(figure.subplots(), torus, 0)
-            return plots.picture(figure, settings=plots.PlotSettings(palette=16))
-
-    files = made()
-    assert files[".pdf"].startswith(b"%PDF")
-    image = Image.open(io.BytesIO(files[".png"]))
-    assert image.size == (480, 320)
-    assert len(np.unique(np.asarray(image))) <= 16
-    assert files == made()
 
 
 # Notebooks.
