@@ -15,9 +15,9 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
-from manifactor.runs.confounders import confounder_records
 
 from manifactor import datasets
+from manifactor.cryoem.confounders import confounder_records
 from manifactor.cryoem.simulate.writing import write_dataset
 from manifactor.runs.options import FitOptions
 from manifactor.runs.sources import open_input

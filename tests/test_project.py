@@ -116,7 +116,10 @@ def imported(path):
 
 
 def is_there(module, name):
-    return hasattr(import_module(module), name) or bool(find_spec(f"{module}.{name}"))
+    try:
+        return hasattr(import_module(module), name) or bool(find_spec(f"{module}.{name}"))
+    except ModuleNotFoundError:
+        return False
 
 
 @pytest.mark.slow
