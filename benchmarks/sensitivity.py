@@ -20,7 +20,7 @@ import warnings
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import partial
 from importlib import import_module
 from multiprocessing import get_context
 from unittest.mock import patch
@@ -28,17 +28,15 @@ from unittest.mock import patch
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from manifactor.factorization import FactoringSettings
 from manifactor.factorize import factorize
 from manifactor.judging.table import CRITERIA
-from manifactor.operators.operator import DiffusionSettings
-from manifactor.operators.pipeline import diffuse
+from manifactor.samples.samples import Samples
 from manifactor.scores import score
 from studies.accuracy import Case, quick_table
 
 from record import record
 
-PACKAGES = ("samples", "operators", "models", "factors", "judging", "factorize", "methods")
+PACKAGES = ("samples", "operators", "models", "factors", "judging", "factorize", "kinds")
 PACKAGES = tuple(f"manifactor.{each}" for each in PACKAGES)
 # What has no part here: searches of many samples, GPUs, forecasts, and the other methods.
 SKIPPED = {"cells", "faiss", "gpu", "forecast", "sums", "triplets"}
@@ -128,27 +126,19 @@ def cases(n_samples=1000, seeds=3):
     return list({(case.shape, seed): (case, seed) for case, seed in pairs}.values())
 
 
-@lru_cache(maxsize=64)
-def diffusion_of(case, seed):
-    """Return the diffusion of a case and its truth; changes of the factoring share it."""
-    X, truth = case.draw(seed)
-    return diffuse(X, DiffusionSettings(), rng=np.random.default_rng(seed)), truth
-
-
-def outcome(case, seed, *, shared=True):
+def outcome(case, seed):
     """Return whether a case is solved, and the verdict."""
-    diffusion, truth = (diffusion_of if shared else diffusion_of.__wrapped__)(case, seed)
-    found = factorize(diffusion, FactoringSettings(), rng=np.random.default_rng(seed))
+    X, truth = case.draw(seed)
+    found = factorize(Samples(X, rng=np.random.default_rng(seed)))
     embeddings = [factor.embedding for factor in found.factors]
     return bool(score(embeddings, truth).solved), str(found.evidence.verdict)
 
 
 def outcomes(pairs, variation):
     """Return the outcomes of all cases; an error counts as not solved, and is kept."""
-    shared = not variation.module.startswith(("manifactor.samples", "manifactor.operators"))
     try:
         with changed(variation), warnings.catch_warnings(action="ignore"):
-            return [outcome(case, seed, shared=shared) for case, seed in pairs]
+            return [outcome(case, seed) for case, seed in pairs]
     except Exception as error:
         return [(False, f"error: {error}")] * len(pairs)
 

@@ -95,7 +95,7 @@ numpydoc_xref_aliases = {
     "Score": "manifactor.scores.Score",
     "Simulation": "manifactor.datasets.Simulation",
     "Spectrum": "manifactor.Spectrum",
-    "Test": "manifactor.judging.table.Test",
+    "Test": "manifactor.judging.measure.Test",
     "ViewSimulation": "manifactor.datasets.ViewSimulation",
 }
 intersphinx_mapping = {}

@@ -19,7 +19,7 @@ from sklearn.neighbors import NearestNeighbors
 from manifactor._support.errors import NothingFoundError
 from manifactor.datasets.products import ring
 from manifactor.estimators import ManifoldFactorizer
-from manifactor.estimators.columns import suspicious_columns
+from manifactor.samples.columns import suspicious_columns
 from manifactor.scores import column_r2, score
 from studies.mixture import Problem, draw
 from studies.pieces import of_seeds, seeds

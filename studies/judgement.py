@@ -11,7 +11,7 @@ import sys
 import time
 import warnings
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -21,17 +21,12 @@ from scipy.optimize import minimize
 from scipy.special import expit
 
 from manifactor._support.files import write_bytes
+from manifactor._support.stages import Stages
 from manifactor.estimators import DiffusionMap
-from manifactor.factorization import Factorization
-from manifactor.factorize import (
-    NEARLY,
-    SENSE_SEARCHES,
-    Proposal,
-    confirmations,
-    sampling_of,
-    weighed,
-)
-from manifactor.judging.evidence import VERDICTS
+from manifactor.factorize import confirmations, facts_of, search
+from manifactor.judging.candidate import NEARLY, Candidate, Facts
+from manifactor.judging.evidence import VERDICTS, verdict_of
+from manifactor.judging.measure import Test
 from manifactor.judging.probability import (
     KNOTS,
     Sampling,
@@ -41,10 +36,12 @@ from manifactor.judging.probability import (
     of_one,
     of_several,
 )
-from manifactor.judging.table import CRITERIA, Test
-from manifactor.methods import attempt, density_of, find_in_more_functions, whole_factor
-from manifactor.operators.operator import Operator
+from manifactor.judging.table import CRITERIA
+from manifactor.kinds import MODELS, always, whole_factor
+from manifactor.operators.operator import DiffusionSettings, Operator
+from manifactor.samples.samples import Samples
 from manifactor.scores import score
+from manifactor.settings import FactoringSettings
 from studies.calibration import diagram
 from studies.mixture import Problem, draw
 from studies.pieces import of_seeds, seeds
@@ -66,13 +63,13 @@ def record(seed: int, *, family: str | None = None) -> dict:
     with warnings.catch_warnings(action="ignore"):
         diffusion = DiffusionMap(n_functions=100, random_state=seed, n_jobs=1).fit(problem.X)
         found = diffusion.diffusion_
-        proposed = list(_proposed(found, seed))
+        proposed = _proposed(found, problem.X, seed)
         confirmed = confirmations(proposed)
         proposals = [
             _proposal(each, r2, problem)
             for each, r2 in zip(proposed, confirmed, strict=True)
             # What is not divided is told by the geometry alone.
-            if each.factors or each.evidence.sense == "geometry"
+            if each.factors or each.sense == "geometry"
         ]
     return {
         "seed": seed,
@@ -81,47 +78,42 @@ def record(seed: int, *, family: str | None = None) -> dict:
         "n": len(problem.X),
         "columns": problem.X.shape[1],
         "dimension": round(found.dimension, 3),
-        "evenness": _rounded(density_of(found).spread),
+        "evenness": _rounded(proposed[0].facts.sampling.spread),
         "true": [truth.shape[1] for truth in problem.truth],
         "proposals": proposals,
         "seconds": round(time.perf_counter() - start, 2),
     }
 
 
-def _proposed(diffusion: Operator, seed: int) -> Iterator[Factorization]:
-    """What each sense proposes, and what the geometry proposes of more functions."""
-    sampling = sampling_of(diffusion)
-    geometry = None
-    for sense, search in SENSE_SEARCHES.items():
-        if sense == "density" and not sampling.is_uneven:
-            continue
-        rng = np.random.default_rng(seed)
-        options = {"grow": False} if sense == "geometry" else {}
-        found, _ = attempt(partial(search, diffusion, None, rng=rng, **options))
-        if found is None:
-            continue
-        yield found
-        if sense == "geometry":
-            if weighed([Proposal(sense, found, [])], sampling)[0].ends_search:
-                return
-            geometry = found
-    if geometry is not None:
-        more = find_in_more_functions(geometry, None, rng=np.random.default_rng(seed))
-        if more is not geometry:
-            yield more
+def _proposed(diffusion: Operator, X: np.ndarray, seed: int) -> list[Candidate]:
+    """What each model proposes, and what the geometry proposes of more functions."""
+    facts = facts_of(Samples(X), DiffusionSettings(), FactoringSettings(), Stages(keeps=False))
+    facts = replace(facts, operator=diffusion, is_free=True, streams={})
+
+    def is_worth_it(name: str) -> Callable[[Facts, Sequence[Candidate]], bool]:
+        if name == "density":
+            return lambda facts, tried: facts.sampling.is_uneven
+        if name == "more functions":
+            return lambda facts, tried: tried[0].fails("dimensions", "missing dimensions")
+        return always
+
+    names = ("geometry", "sum", "volume", "density", "separable", "more functions")
+    rows = [replace(MODELS[name], worth_trying=is_worth_it(name)) for name in names]
+    # Each model draws the same random numbers.
+    facts.streams = {name: np.random.default_rng(seed) for name in names}
+    return search(facts, rows)
 
 
-def _proposal(proposed: Factorization, confirmed: float, problem: Problem) -> dict:
-    evidence = proposed.evidence
-    factors = proposed.factors or whole_factor(proposed.diffusion)[0]
+def _proposal(proposed: Candidate, confirmed: float, problem: Problem) -> dict:
+    factors = proposed.factors or whole_factor(proposed.operator)[0]
     embeddings = [factor.embedding for factor in factors]
     results = [score(embeddings, truth) for truth in problem.truths]
     result = max(results, key=lambda each: (each.solved, each.number_right, each.worst))
     best = result.r2.argmax(axis=0)
     return {
-        "sense": evidence.sense,
-        "verdict": evidence.verdict,
-        "functions": len(proposed.diffusion.distinct.eigenvalues),
+        "sense": proposed.sense,
+        "verdict": verdict_of(proposed.tests, len(proposed.factors), proposed.sense),
+        "functions": len(proposed.operator.distinct.eigenvalues),
         "topologies": [factor.topology for factor in factors],
         "dimensions": [factor.dimension for factor in factors],
         "confidences": [round(float(factor.confidence.mean()), 4) for factor in factors],
@@ -136,8 +128,8 @@ def _proposal(proposed: Factorization, confirmed: float, problem: Problem) -> di
         ],
         "worst": round(result.worst, 4),
         "leak": round(result.leak, 4),
-        "leakage": _rounded(evidence.leakage),
-        "null": _rounded(evidence.null),
+        "leakage": _rounded(proposed.leakage),
+        "null": _rounded(proposed.null),
         "tests": [
             [
                 test.name,
@@ -146,7 +138,7 @@ def _proposal(proposed: Factorization, confirmed: float, problem: Problem) -> di
                 _rounded(test.limit),
                 test.passed,
             ]
-            for test in evidence.tests
+            for test in proposed.tests
         ],
     }
 

@@ -124,7 +124,7 @@ def test_methods_of_our_own_are_published_and_those_of_scikit_learn_are_not():
     for name in ("get_params", "set_output", "set_fit_request"):
         assert not is_published(name, getattr(ManifoldFactorizer, name))
     classes = [getattr(manifactor, name) for name in ("Factor", "Spectrum", "Evidence")]
-    classes += [ManifoldFactorizer, manifactor.judging.table.Test]
+    classes += [ManifoldFactorizer, manifactor.judging.measure.Test]
     assert FOR_OTHER_ROOMS - {name for one in classes for name in dir(one)} == set()
     assert FOR_OTHER_ROOMS.isdisjoint(dir(BaseEstimator))
 

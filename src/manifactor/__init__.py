@@ -10,7 +10,6 @@ if TYPE_CHECKING:  # for type checkers, which cannot follow `_HOMES`
     from manifactor import scores as scores
     from manifactor.estimators import DiffusionMap as DiffusionMap
     from manifactor.estimators import ManifoldFactorizer as ManifoldFactorizer
-    from manifactor.estimators.columns import ColumnWarning as ColumnWarning
     from manifactor.estimators.counting import count_subsystems as count_subsystems
     from manifactor.estimators.decoding import jacobian as jacobian
     from manifactor.factors.factor import Factor as Factor
@@ -23,12 +22,13 @@ if TYPE_CHECKING:  # for type checkers, which cannot follow `_HOMES`
     from manifactor.runs.alignment import align as align
     from manifactor.runs.archive import load as load
     from manifactor.runs.archive import save as save
+    from manifactor.samples.columns import ColumnWarning as ColumnWarning
     from manifactor.views import plots as plots
 
 # The public names and their modules. A module is imported when its name is first used: numpy and
 # scikit-learn take a second, during which the command must answer Ctrl-C.
 _HOMES = {
-    "ColumnWarning": "manifactor.estimators.columns",
+    "ColumnWarning": "manifactor.samples.columns",
     "DiffusionMap": "manifactor.estimators",
     "DisconnectedGraphWarning": "manifactor.operators.neighbors",
     "EigenpairWarning": "manifactor.operators.engines.solvers",

@@ -1,8 +1,8 @@
 """Local statistics: draws of samples, whitening, regression on nearest neighbours, edges."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import isnan
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -35,6 +35,8 @@ class Measurement(NamedTuple):
 
     value: float
     noise: float = NOT_MEASURED  # nan where none is measured
+    words: Mapping[str, Any] | None = None  # for what is said if a test of it fails
+    n_samples: int | None = None  # that it is the number of, where it is not that of all
 
     @property
     def net(self) -> float:

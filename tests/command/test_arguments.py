@@ -14,11 +14,11 @@ import pytest
 from manifactor import ManifoldFactorizer
 from manifactor.command.arguments import command_parser, commands, parse_arguments
 from manifactor.cryoem.export import BRIDGES
-from manifactor.factorization import METHOD_NAMES, SENSE_NAMES
 from manifactor.operators.neighbors import SEARCHES
 from manifactor.runs.options import FitOptions, add_options, output_name
 from manifactor.runs.run import SELECTIONS
 from manifactor.samples.preparation import PREPARATIONS
+from manifactor.settings import METHOD_NAMES, SENSE_NAMES
 
 from .conftest import manifactor
 

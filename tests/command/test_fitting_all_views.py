@@ -75,7 +75,7 @@ def test_one_cluster_of_an_earlier_run_is_fitted(particles, folder, capsys):
 
 
 FIT = "fit all.star --all-views --out run"
-SEARCH = "manifactor.cryoem.all_views.principal._searched"
+SEARCH = "manifactor.cryoem.all_views.principal._search"
 
 
 def no_motion(transforms, *_):

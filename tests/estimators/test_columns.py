@@ -5,7 +5,7 @@ import pandas
 import pytest
 
 from manifactor import ColumnWarning, ManifoldFactorizer, datasets
-from manifactor.estimators.columns import numbering_columns, suspicious_columns
+from manifactor.samples.columns import numbering_columns, suspicious_columns
 
 
 def numbering(X):

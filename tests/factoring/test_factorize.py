@@ -5,15 +5,15 @@ import pytest
 
 from manifactor import NoProductStructureWarning, datasets
 from manifactor._support.parameters import given
-from manifactor.factorization import FactoringSettings
-from manifactor.factorize import factorize
 from manifactor.operators import pipeline
 from manifactor.operators.kernel import affinity
 from manifactor.operators.laplacian import laplacian_spectrum
 from manifactor.operators.neighbors import NeighborGraph, neighbor_graph
 from manifactor.operators.operator import Operator
+from manifactor.settings import FactoringSettings
 
 from ..conftest import box_spectrum
+from .candidates import factored
 from .places import pure
 
 PAPER = FactoringSettings(method="triplets", eigenvalue_tolerance=1e-6, similarity_threshold=0.9)
@@ -28,7 +28,7 @@ def factor(spectrum, n_factors, **changes):
     graph = NeighborGraph(None, *known)
     diffusion = Operator(None, graph, None, spectrum)
     settings = replace(PAPER, n_factors=n_factors, **changes)
-    return factorize(diffusion, settings, rng=np.random.default_rng(0))
+    return factored(diffusion, settings)
 
 
 def diffuse(X, n_functions, **more):
@@ -71,8 +71,10 @@ def test_no_triplet_is_said_in_words_and_gives_one_factor(sides, changes, reason
     spectrum, waves = box_spectrum(sides, 30 if len(sides) > 1 else 4, n_samples=1000)
     if "exclude" in changes:
         changes = {"exclude": sorted(pure(waves, 0))}
-    with pytest.warns(NoProductStructureWarning, match=reason):
-        found = factor(spectrum, 2, **changes)
+    found = factor(spectrum, 2, **changes)
+    (warned,) = found.warned
+    assert warned.category is NoProductStructureWarning
+    assert reason in warned.message
     assert found.evidence.verdict == "none"
     assert [test.name for test in found.evidence.tests] == ["triplets"]
     assert len(found.factors) == 1
@@ -109,7 +111,7 @@ def test_more_functions_are_a_choice_where_a_dimension_was_missing():
     X, _ = datasets.sample("strip10", 1000, random_state=0)
     start = diffuse(X, 8)
     # In the sense of a sum eight functions are enough.
-    found = factorize(start, GEOMETRY, rng=np.random.default_rng(0))
+    found = factored(start, GEOMETRY)
     count = len(found.diffusion.distinct.eigenvalues)
     assert count > 8
     assert found.choices["functions"].value == count
@@ -119,10 +121,7 @@ def test_more_functions_are_a_choice_where_a_dimension_was_missing():
 @pytest.mark.slow
 def test_choices_say_why_and_known_noise_adds_a_test_and_changes_nothing_else(torus):
     start = diffuse(torus[0][:600], 60)
-    plain, loud = (
-        factorize(start, noise=noise, rng=np.random.default_rng(0))
-        for noise in (None, np.full(4, 1.0))
-    )
+    plain, loud = (factored(start, noise=noise, is_free=True) for noise in (None, np.full(4, 1.0)))
     chosen = {name: choice.value for name, choice in plain.choices.items()}
     assert chosen == {"method": "gradients", "factors": 2}
     assert "orthogonal gradients" in plain.choices["factors"].why
@@ -150,7 +149,7 @@ def small_parts(monkeypatch):
 def test_many_samples_are_factored_with_the_help_of_parts(shape, verdict):
     X, _ = datasets.sample(shape, 2000, random_state=0)
     diffusion = pipeline.diffuse(X, rng=np.random.default_rng(0))
-    found = factorize(diffusion, GEOMETRY, rng=np.random.default_rng(0))
+    found = factored(diffusion, GEOMETRY)
     assert len(diffusion.parts) == 2
     assert found.evidence.verdict == verdict
 

@@ -1,21 +1,12 @@
 """Factors of a sum, and of its terms."""
 
-from dataclasses import replace
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 
-from manifactor import Evidence, ManifoldFactorizer, datasets
-from manifactor import factorize as terms
-from manifactor.factorization import Factorization
-from manifactor.factorize import divide_terms
-from manifactor.factors.placing import ByFunctions
-from manifactor.models.sums.summands import ByTerms
-from manifactor.operators.operator import DiffusionSettings
+from manifactor import ManifoldFactorizer, datasets
 from manifactor.scores import coordinate_correlation
 
-from .places import interval, ring, sphere
+from .places import ring, sphere
 
 NOISE = 0.03
 
@@ -121,72 +112,3 @@ def test_a_sphere_and_a_circle_stay_two_factors(rng):
     assert [each.topology for each in fit.factors_] == ["other", "circle"]
     assert fit.verdict_ == "product"
     assert fit.choices_["term 1"].value == 1
-
-
-def sum_of_surfaces(points, count=1):
-    """A sound sum of surfaces with the given points, and an interval."""
-    t = np.random.default_rng(1).uniform(size=len(points))
-    surface = replace(interval(t), topology="other", dimension=2, coordinate=None)
-    leakage = np.where(np.eye(count + 1), np.nan, 0.05)
-    return Factorization(
-        factors=(*[surface] * count, interval(t)),
-        evidence=Evidence((), leakage, sense="sum"),
-        diffusion=SimpleNamespace(samples=points, settings=DiffusionSettings()),
-        placer=ByTerms(SimpleNamespace(points=lambda samples, _: samples)),
-    )
-
-
-@pytest.mark.slow
-def test_a_surface_that_is_no_product_of_lengths_stays_whole(rng):
-    points, _ = datasets.sample("waist_2", 450, random_state=0)
-    whole = sum_of_surfaces(points)
-    found = divide_terms(whole, None, rng=rng)
-    assert (found.factors, found.evidence) == (whole.factors, whole.evidence)
-    assert found.choices["term 1"].value == 1
-
-
-@pytest.fixture
-def tried(monkeypatch):
-    """Most factors that each term was to be divided into; each falls into two."""
-    most_factors = []
-    inner = Factorization(
-        factors=tuple(interval(np.linspace(0, 1, 9)) for _ in range(2)),
-        evidence=Evidence((), np.where(np.eye(2), np.nan, 0.1)),
-        diffusion=SimpleNamespace(
-            graph=SimpleNamespace(outliers=np.zeros(9, dtype=bool)), settled=str
-        ),
-    )
-
-    def divided(*_, most, **__):
-        most_factors.append(most)
-        return inner
-
-    monkeypatch.setattr(terms, "_inside", divided)
-    return most_factors
-
-
-@pytest.mark.parametrize(
-    ("asked", "expected", "n_factors"), [(None, [4, 3], 5), (5, [3, 2], 5), (4, [2], 4), (3, [], 3)]
-)
-def test_no_more_factors_are_made_than_asked_for(tried, asked, expected, n_factors):
-    whole = sum_of_surfaces(np.zeros((9, 3)), count=2)
-    found = divide_terms(whole, asked, rng=None)
-    assert tried == expected
-    assert len(found.factors) == n_factors == found.evidence.n_factors
-
-
-def test_only_surfaces_of_a_sum_with_right_places_are_looked_at(tried):
-    whole = sum_of_surfaces(np.zeros((9, 3)))
-    no_sum = replace(whole, placer=ByFunctions())
-    curves = replace(whole, factors=(whole.factors[1],) * 2)
-    alone = replace(whole, factors=whole.factors[:1], evidence=Evidence(()))
-    for found in (no_sum, curves, alone):
-        assert divide_terms(found, None, rng=None) == found
-    assert tried == []
-
-
-def test_factors_of_a_divided_term_own_no_functions_of_the_samples(tried):
-    found = divide_terms(sum_of_surfaces(np.zeros((9, 3))), None, rng=None)
-    assert found.coefficients == ()
-    assert [(each.term, each.n_factors) for each in found.divided] == [(0, 2)]
-    assert found.evidence.terms == ((1, 2), (3,))

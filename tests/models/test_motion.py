@@ -23,7 +23,7 @@ def of_walks(u):
 
 
 def failing(found):
-    return {name for name, each in found.items() if not CRITERIA[name].judge(*each).passed}
+    return {name for name, each in found.items() if not CRITERIA[name].judge(each).passed}
 
 
 def reflected(moves, start=(0.3, 0.4)):

@@ -13,12 +13,12 @@ from sklearn.neighbors import KNeighborsTransformer
 from manifactor import DiffusionMap, ManifoldFactorizer, datasets, load, save
 from manifactor._support.parameters import Choice
 from manifactor._support.stages import Stages
-from manifactor.factorize import factorize
 from manifactor.operators.pipeline import diffuse, kept_stages
 from manifactor.runs.archive import read_tree, write_tree
 from manifactor.runs.folder import read_record, read_run, write_run
 
 from ..conftest import read_only
+from ..factoring.candidates import factored
 
 
 @pytest.fixture(scope="module")
@@ -317,7 +317,7 @@ def test_a_diffusion_with_parts_comes_back_and_gives_the_same_factors(tmp_path, 
     before = diffuse(X, stages=Stages(), rng=np.random.default_rng(0))
     write_tree(tmp_path / "diffusion.npz", before)
     after = read_tree(tmp_path / "diffusion.npz")
-    one, two = (factorize(d, rng=np.random.default_rng(0)) for d in (before, after))
+    one, two = (factored(each) for each in (before, after))
     np.testing.assert_array_equal(one.factors[0].embedding, two.factors[0].embedding)
     # Nothing is computed again from what was kept.
     stages = kept_stages(after)

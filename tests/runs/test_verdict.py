@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from manifactor import Evidence
-from manifactor.judging.table import Criterion
+from manifactor.judging.measure import Measure
 from manifactor.runs.folder import run_evidence
 
-SIZE = Criterion("size", 10, meaning="samples", problem="{value:.0f} are few")
+SIZE = Measure("size", 10, meaning="samples", problem="{value:.0f} are few")
 
 
 def fitted(n_factors=2):

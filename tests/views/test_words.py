@@ -7,14 +7,15 @@ import pytest
 
 from manifactor import Evidence, ManifoldFactorizer
 from manifactor._support.parameters import Choice
-from manifactor.judging.table import CRITERIA, Criterion
+from manifactor.judging.measure import Measure
+from manifactor.judging.table import CRITERIA
 from manifactor.samples.preparation import Preparation
 from manifactor.views import words
 from manifactor.views.report import templates
 from manifactor.views.sections import Table
 
 JUDGE = {name: criterion.judge for name, criterion in CRITERIA.items()}
-SIZE = Criterion(
+SIZE = Measure(
     "size", 10, meaning="samples", problem="{value:.0f} are few: raise `fit_samples`, not `gain`"
 )
 
@@ -124,7 +125,7 @@ def test_paths_are_never_broken_in_text():
 
 
 def test_tests_show_noise_where_it_is_measured_and_failed_ones_come_first(torus):
-    share = Criterion("share", 0.2, at_most=True, meaning="what is shared", problem="")
+    share = Measure("share", 0.2, at_most=True, meaning="what is shared", problem="")
     judged = (share.judge(0.01234, 0.005), SIZE.judge(1500), share.judge(np.nan))
     table = words.tests_table({}, with_tests(torus, *judged))
     assert table.rows == [

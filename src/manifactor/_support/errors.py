@@ -19,6 +19,8 @@ class NothingFoundError(ValueError):
     Whoever tries several searches catches it. Any other ValueError is an error.
     """
 
+    warned: "tuple[Warned, ...]" = ()  # what may be the reason
+
 
 def first_sentence(error: BaseException) -> str:
     """Return the first sentence of an error without its full stop, or its class.
@@ -144,6 +146,16 @@ def warn_all(warned: Iterable[Warned]) -> None:
     """Issue the warnings of a result with the line that called this package, each once."""
     for each in dict.fromkeys(warned):
         warn_caller(each.message, each.category)
+
+
+@contextmanager
+def reasons_told() -> Iterator[None]:
+    """Warn of what may be the reason where a search shows nothing."""
+    try:
+        yield
+    except NothingFoundError as error:
+        warn_all(error.warned)
+        raise
 
 
 def warn_caller(message: str, category: type[Warning]) -> None:

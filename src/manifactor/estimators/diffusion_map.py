@@ -3,11 +3,12 @@
 import logging
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
+from copy import copy
 from dataclasses import fields, replace
 from functools import wraps
 from numbers import Integral
 from operator import attrgetter
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -22,7 +23,6 @@ from manifactor._support.stages import Callback, Stages
 from manifactor._support.threads import one_blas_thread
 from manifactor._support.values import require_spread, require_values
 from manifactor.estimators.arrays import FEWEST_SAMPLES, as_rows, given_precision, in_pixels
-from manifactor.estimators.columns import Labels, column_labels
 from manifactor.operators.engines.gpu import device_memory, from_tensor
 from manifactor.operators.forecast import (
     Forecast,
@@ -33,9 +33,13 @@ from manifactor.operators.forecast import (
 from manifactor.operators.neighbors import APPROXIMATE_ABOVE
 from manifactor.operators.operator import DiffusionSettings, Operator, require_diffusion
 from manifactor.operators.pipeline import diffuse, forecast_diffusion
+from manifactor.samples.columns import Labels, column_labels
 from manifactor.samples.preparation import MOST_COLUMNS
 
 log = logging.getLogger("manifactor")
+
+# What a fit remembers beside attributes that end with an underscore.
+PRIVATE = ("_frame", "_moves", "_precision")
 
 Fit = TypeVar("Fit", bound=Callable[..., Any])
 Settings = TypeVar("Settings")
@@ -91,6 +95,25 @@ class SpectralEstimator(TransformerMixin, BaseEstimator):
     def _progress(self, callback: Callback | None) -> AbstractContextManager[Callback | None]:
         """Return a context with a callback that also shows stages if `verbose`."""
         return shown_progress(callback, verbose=self.verbose, name=type(self).__name__)
+
+    def _unfitted(self) -> Self:
+        """Return the same with what was set, and without what a fit has learnt.
+
+        A fit that fails then leaves the estimator as it was.
+        """
+        fresh = copy(self)
+        fresh.__dict__ = {
+            name: value
+            for name, value in vars(self).items()
+            if name not in PRIVATE and (name.startswith("__") or not name.endswith("_"))
+        }
+        return fresh
+
+    def _checked(self, X, names: Labels | None = None):
+        """Return samples that a fit may keep; remember their columns, and the forecast."""
+        X = _owned(self._validated(X, reset=True, names=names), X)
+        self.forecast_ = self.forecast_shape(*_shape(X))
+        return X
 
     def _begin(
         self, X, stages: Stages | None, callback: Callback | None, names: Labels | None = None

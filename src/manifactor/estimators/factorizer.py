@@ -1,27 +1,23 @@
 """ManifoldFactorizer: samples to factors and coordinates, and back, as a transformer."""
 
 from collections.abc import Callable
-from contextlib import nullcontext, suppress
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Integral
 from operator import attrgetter
-from typing import Any
-from warnings import WarningMessage
+from typing import Any, Self
 
 import numpy as np
-from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from manifactor._support.errors import NothingFoundError, held_warnings, issue, parted, warn_all
+from manifactor._support.errors import reasons_told, warn_all
 from manifactor._support.parameters import Choice, require_choice, require_count
 from manifactor._support.plugins import plugins
-from manifactor._support.threads import one_blas_thread
+from manifactor._support.stages import Stages
 from manifactor._support.values import require_values
 from manifactor._support.workers import ignored
 from manifactor.estimators.arrays import (
-    as_rows,
     coordinate_frame,
     coordinate_table,
     frame_of,
@@ -36,95 +32,24 @@ from manifactor.estimators.arrays import (
     require_known_shape,
     table_width,
 )
-from manifactor.estimators.columns import column_labels, warn_of_no_measurements, with_data_known
 from manifactor.estimators.diffusion_map import (
     SpectralEstimator,
     blas_threads,
     read_off,
     without_weights,
 )
-from manifactor.estimators.moving import draw_with_moves, pairs_as_well, read_moves
-from manifactor.factorization import (
-    SUM_NAMES,
-    FactoringSettings,
-    Factorization,
-    checked_noise,
-    require_factoring,
-)
+from manifactor.estimators.reading import read_samples
+from manifactor.factorization import Factorization
 from manifactor.factorize import factorize
 from manifactor.factors.inversion import choose_window, even_steps, values_at
 from manifactor.factors.loadings import Loadings, find_loadings
 from manifactor.factors.placing import Locate, Placed, place_blocks
-from manifactor.models.moves.lagged import diffuse_moves
 from manifactor.models.moves.motion import MarkovModel, markov_model
 from manifactor.models.moves.paths import Pairs, Trajectory
 from manifactor.operators.engines.gpu import device_memory, from_tensor, like
-from manifactor.operators.neighbors import DisconnectedGraphWarning
-from manifactor.operators.operator import DiffusionSettings, Operator
-from manifactor.samples.likelihood import GaussianLikelihood, denoise
-from manifactor.samples.preparation import MOST_COMPONENTS
-
-
-def _factored(
-    diffusion: Operator,
-    factoring: FactoringSettings,
-    noise: np.ndarray | None,
-    held: list[WarningMessage],
-    *,
-    only_likely: bool = False,
-    report: Callable[[float], None] = ignored,
-) -> Factorization:
-    """Return the factors; warn of a disconnected graph only if they rest on it."""
-    of_graph, others = parted(held, DisconnectedGraphWarning)
-    issue(others)
-    # Matrices are small, and our threads use all cores, whatever the number of samples. Samples of
-    # many columns, such as images that were left as they are, are large.
-    points = diffusion.points
-    narrow = points is None or points.shape[1] <= MOST_COMPONENTS
-    with one_blas_thread() if narrow else nullcontext():
-        # The halves that tell structure from noise are always the same, so that `random_state` does
-        # not decide a verdict.
-        fixed = np.random.default_rng(0)
-        try:
-            found = factorize(
-                diffusion, factoring, noise=noise, only_likely=only_likely, report=report, rng=fixed
-            )
-        except NothingFoundError:
-            # The graph may be the reason.
-            issue(of_graph)
-            raise
-    # A sum needs no graph; the other senses have graphs of their own, and have warned of them.
-    if found.evidence.sense == "geometry":
-        issue(of_graph)
-    return found
-
-
-def _may_be_counts(X, settings: DiffusionSettings) -> bool:
-    """Return whether samples may be counts, spectra or densities, and a second fit is cheap."""
-    free = settings.transformation == "auto" and not settings.precomputed
-    return free and X.shape[0] <= 20_000 and X.shape[1] >= 10 and bool((X >= 0).all())
-
-
-def _with_roots_tried(find: Callable[..., Factorization]) -> Factorization:
-    """Return the factors of the columns, or of their square roots if only those are a product.
-
-    The square root makes the noise of counts even. Of 40 random problems with counts, the geometry
-    of all 22 products of roots was likely, so that no other sense is asked where it is not.
-    """
-    with held_warnings() as held:
-        found = find({})
-    verdict = found.evidence.verdict
-    if verdict in ("partial", "none"):
-        why = f'square roots pass the tests of a product; the columns themselves are "{verdict}"'
-        roots = {"transformation": Choice("sqrt", why)}
-        with held_warnings() as of_roots, suppress(NothingFoundError):
-            second = find(roots, only_likely=True)
-            failed = {test.name for test in second.evidence.failed}
-            # A product, be it of few samples and not sure.
-            if second.evidence.n_factors > 1 and failed <= {"certainty"}:
-                found, held = second, of_roots
-    issue(held)
-    return found
+from manifactor.operators.operator import Operator
+from manifactor.samples.columns import column_labels
+from manifactor.settings import SUM_NAMES, FactoringSettings, require_factoring
 
 
 @dataclass(frozen=True)
@@ -361,9 +286,9 @@ class ManifoldFactorizer(SpectralEstimator):
         metric, times, trajectories, bursts, pairs, lag
             Moves of the samples; see the notes on `ManifoldFactorizer`.
         noise : array of shape (n_features,), (n_samples, n_features[, n_features]) or None
-            Standard deviation of the noise in every column, after the `transformation`, if
-            it is known. "product" then also requires that it hardly moves the places. Or those, or
-            covariances, of each sample, which is then factored where it would lie without noise.
+            Standard deviation in every column, after the `transformation`: "product" then also
+            requires that it hardly moves the places. Of each sample, or its covariance: it is
+            factored where it would lie without noise.
         stages : Stages or None
             Where finished stages are kept and looked up; by default, nowhere.
         column_names : sequence of str or None
@@ -376,68 +301,27 @@ class ManifoldFactorizer(SpectralEstimator):
         -------
         self
         """
-        factoring, frame = self._checked_settings(), partial(frame_of, X)
-        X, self.image_shape_ = as_rows(X, several=trajectories is True)
-        given = {"metric": metric, "times": times, "trajectories": trajectories}
-        given |= {"bursts": bursts, "pairs": pairs}
-        X, moves = read_moves(self, X, given, lag)
-        how = {"noise": _as_array(noise), "stages": stages, "column_names": column_names}
-        find = partial(_draw_and_find, X, factoring, frame, fit_samples, how)
-        self._find_by_moves(find, moves, lag)
+        settings, fresh = self._checked_settings(), self._unfitted()
+        moves = {"metric": metric, "times": times, "trajectories": trajectories}
+        moves |= {"bursts": bursts, "pairs": pairs, "lag": lag}
+        with self._progress(self.callback) as callback:
+            samples = read_samples(fresh, X, moves, noise, column_names, fit_samples)
+            stages = (stages or Stages(keeps=False)).start(callback, samples.seed)
+            with device_memory(), blas_threads(samples.columns), reasons_told():
+                result = factorize(samples, self._diffusion_settings(), settings, stages=stages)
+        return self._remember(fresh, result, stages.timings)
+
+    def _remember(self, fresh, result: Factorization, timings: dict) -> Self:
+        """Set all fitted attributes at once, beside what `fresh` has learnt of the columns."""
+        warn_all(result.warned)
+        samples = result.drawn
+        assert samples is not None
+        fresh.factorization_ = replace(result.settled(), warned=(), drawn=None)
+        fresh.timings_, fresh.rows_ = timings, samples.rows
+        fresh._frame, fresh._precision = samples.frame, samples.precision
+        fresh._moves = samples.moves
+        self.__dict__ = fresh.__dict__
         return self
-
-    def _find_by_moves(self, find, moves, lag) -> None:
-        """Find the factors; where a metric says little, also by pairs, and take the better."""
-        with held_warnings() as warned:
-            find(self, moves)
-        as_pairs = pairs_as_well(moves, lag, self.verdict_)
-        if as_pairs is not None:
-            other = clone(self)
-            with held_warnings() as of_pairs, suppress(NothingFoundError):
-                find(other, as_pairs)
-                if other.evidence_.is_better_than(self.evidence_):
-                    self.__dict__.update(other.__dict__)
-                    warned = of_pairs
-        issue(warned)
-
-    def _find(self, X, factoring, moves, callback, *, noise, stages, column_names) -> None:
-        """Find the factors of samples in memory, and remember them."""
-        X, cost, stages, rng = self._begin(X, stages, callback, column_names)
-        noise = None if noise is None else checked_noise(noise, X)
-        if noise is not None and noise.ndim > 1:
-            if moves is not None or self.transformation not in ("auto", "none"):
-                raise ValueError(
-                    "`noise` of each sample must be that of samples as they are; got moves or a "
-                    "`transformation`, too. Give its deviation in every column, or leave it out."
-                )
-            likelihood = GaussianLikelihood.of_samples(X, noise)
-            X, noise = denoise(likelihood, X, rng=np.random.default_rng(0)), None
-        names = column_labels(self, column_names, X.shape[1])
-        # Whoever asks for one factor does not expect a product, and needs no reasons. Columns of
-        # samples in the order of time may well order the rows.
-        several = factoring.n_asked != 1 and moves is None
-        with device_memory(), blas_threads(X):
-            warned = warn_of_no_measurements(X, names) if several else {}
-
-            settings = self._diffusion_settings()
-
-            def find(chosen: dict[str, Choice], *, only_likely: bool = False) -> Factorization:
-                choices = {**self._chosen(), **chosen}
-                with held_warnings() as held:
-                    diffusion = diffuse_moves(
-                        X, settings, moves, choices=choices, stages=stages, rng=rng
-                    )
-                    warn_all(diffusion.warned)
-                with stages.timed("factors"):
-                    factor = partial(_factored, report=partial(stages.report, "factors"))
-                    return factor(diffusion, factoring, noise, held, only_likely=only_likely)
-
-            tried = several and noise is None and _may_be_counts(X, settings)
-            found = _with_roots_tried(find) if tried else find({})
-            if several:
-                found = with_data_known(found, X, warned=warned, noise=noise, names=names)
-            self.factorization_ = found.settled()
-        self.forecast_, self.timings_ = cost, stages.timings
 
     def _checked_settings(self) -> FactoringSettings:
         """Return the parameters of the factorization as one record; refuse wrong ones."""
@@ -453,10 +337,7 @@ class ManifoldFactorizer(SpectralEstimator):
 
     def _chosen(self) -> dict[str, Choice]:
         """Return what the method chooses in place of parameters of the diffusion, and why."""
-        if self.method not in SUM_NAMES:
-            return {}
-        # A sum needs no functions of the samples; reports show them.
-        return {"functions": Choice(9, "a sum is found in the samples, not in their functions")}
+        return self._as_record(FactoringSettings).choices
 
     factors_ = read_off(
         "factorization_.factors", "Factors, the one with the smallest eigenvalue first."
@@ -1005,26 +886,6 @@ class ManifoldFactorizer(SpectralEstimator):
         self._checked_settings()
         super().restore()
         self.factorization_ = self.factorization_.searchable(self.n_jobs)
-
-
-def _as_array(noise):
-    """Return noise as an array if it is one of numbers; else as it is, to be refused."""
-    with suppress(TypeError, ValueError):
-        return None if noise is None else np.asarray(noise, dtype=float)
-    return noise
-
-
-def _draw_and_find(X, factoring, frame, fit_samples, how, estimator, moves) -> None:
-    """Find the factors of some samples, and remember which they are."""
-    given, noise = X, how["noise"]
-    X, rows, moves = draw_with_moves(estimator, X, moves, fit_samples)
-    per_sample = isinstance(noise, np.ndarray) and noise.ndim > 1
-    if per_sample and X.shape[0] < given.shape[0] == len(noise):
-        how = {**how, "noise": noise[rows]}
-    with estimator._progress(estimator.callback) as callback:
-        estimator._find(X, factoring, moves, callback, **how)
-    estimator.rows_, estimator._precision = rows, precision_of(X)
-    estimator._frame, estimator._moves = frame(rows), moves
 
 
 def _locating(estimator: ManifoldFactorizer, n_new: int) -> Callable[[np.ndarray, int], np.ndarray]:

@@ -10,7 +10,9 @@ from textwrap import fill
 import numpy as np
 
 from manifactor._support.errors import listed
-from manifactor.judging.table import CRITERIA, SENSES, Criterion, Test
+from manifactor.judging.measure import Measure, Test
+from manifactor.judging.table import CRITERIA, MOVES, SENSES
+from manifactor.models.separable.separation import Warp
 from manifactor.models.separable.symmetry import Symmetries
 from manifactor.statistics import NOT_MEASURED
 
@@ -78,6 +80,22 @@ UNSURE = " only after comparing them with something else that is known; also,"
 RATE_OF_ADVICE = re.compile(r" \([^()]* such cases\)")
 
 
+def verdict_of(tests: Iterable[Test], n_factors: int, sense: str, curve: str = "") -> str:
+    """Return the verdict that follows from tests of so many factors."""
+    # No test of one surface proves that it does not divide.
+    if n_factors < 2:
+        return "one factor" if curve else "none"
+    if not all(test.passed for test in tests):
+        return "partial"
+    return "separable" if sense == "separable" else "product"
+
+
+def answer_of(tests: Iterable[Test]) -> str:
+    """Return what "none" means: the answer of the first failed test that has one."""
+    failed = (test.name for test in tests if not test.passed and test.name in CRITERIA)
+    return next(filter(None, (CRITERIA[name].answer for name in failed)), "one factor")
+
+
 # Fewer samples are few: a thousand show most products of two curves.
 FEW_SAMPLES = 1000
 # Answers of tests that say why there is one factor.
@@ -97,31 +115,6 @@ class DataKnown:
     # What to do about columns that are likely not measurements; "" if there are none
     columns: str = ""
     clusters: str = ""  # what to do about clusters of particles; "" if there are none
-
-
-@dataclass(frozen=True)
-class Warp:
-    """How lengths depend on the coordinates in which a Laplacian separates."""
-
-    # Number of the factor, from 1, whose coordinate lengths along the other depend on (a warped
-    # product); None if they depend on both (Staeckel)
-    factor: int | None
-    # (n_points,): coordinates on this factor, none of a surface, and lengths along the other one
-    # there, relative to their mean
-    coordinate: np.ndarray = field(default_factory=lambda: np.empty(0))
-    length: np.ndarray = field(default_factory=lambda: np.empty(0))
-
-    def __str__(self) -> str:
-        if self.factor is None:
-            return "Lengths along each coordinate depend on both, as a sum of a function of each."
-        depend = f"Lengths along factor {3 - self.factor} depend on the"
-        if not len(self.length):
-            return f"{depend} coordinates on factor {self.factor}."
-        low, high = self.length.min(), self.length.max()
-        return (
-            f"{depend} coordinate on factor {self.factor}: they are {low:.2g} to {high:.2g} times "
-            "their mean."
-        )
 
 
 @dataclass(frozen=True)
@@ -170,8 +163,8 @@ class Evidence:
 
     Examples
     --------
-    >>> from manifactor.judging.table import Criterion
-    >>> size = Criterion("size", 10, meaning="samples", problem="{value:.0f} are too few")
+    >>> from manifactor.judging.measure import Measure
+    >>> size = Measure("size", 10, meaning="samples", problem="{value:.0f} are too few")
     >>> Evidence((size.judge(3),)).verdict, Evidence((size.judge(3),)).reason
     ('none', '3 are too few')
     """
@@ -206,12 +199,7 @@ class Evidence:
         "product" if there are several factors and all tests were passed, "separable" if these were
         tests of coordinates in which the Laplacian separates.
         """
-        # No test of one surface proves that it does not divide.
-        if self.n_factors == 1:
-            return "one factor" if self.curve else "none"
-        if self.failed:
-            return "partial"
-        return "separable" if self.sense == "separable" else "product"
+        return verdict_of(self.tests, self.n_factors, self.sense, self.curve)
 
     @property
     def finding(self) -> str:
@@ -248,14 +236,6 @@ class Evidence:
         """Return whether one of some tests was not passed."""
         return any(test.name in names for test in self.failed)
 
-    def is_better_than(self, other: "Evidence") -> bool:
-        """Return whether the verdict says more, or failed tests say less against coordinates."""
-        ranks = []
-        for evidence in (self, other):
-            wrong = [CRITERIA[test.kind].coordinates == "wrong" for test in evidence.failed]
-            ranks.append((list(VERDICTS).index(evidence.verdict), sum(wrong), len(wrong)))
-        return ranks[0] < ranks[1]
-
     @property
     def reason(self) -> str:
         """Problems of the failed tests, joined by semicolons.
@@ -276,10 +256,7 @@ class Evidence:
         "one factor"; "no product" if there are several directions, but no product of them; "cannot
         tell" if samples are too few, too noisy or too uneven.
         """
-        if self.verdict != "none":
-            return self.verdict
-        answers = (CRITERIA[test.name].answer for test in self.failed if test.name in CRITERIA)
-        return next(filter(None, answers), "one factor")
+        return answer_of(self.tests) if self.verdict == "none" else self.verdict
 
     @property
     def advice(self) -> str:
@@ -552,7 +529,7 @@ def advise(failed: Iterable[str], known: DataKnown = DataKnown()) -> str:
     return SAME_START.sub(r"\1\2, and ", " ".join([*different.values()][:2]))
 
 
-def _of_data(failed: Sequence[Criterion], known: DataKnown) -> list[str]:
+def _of_data(failed: Sequence[Measure], known: DataKnown) -> list[str]:
     """What to do about noise and few samples, where tests show them."""
     advice = []
     unsure = {each.name for each in failed if not each.robust}
@@ -574,7 +551,7 @@ def _of_data(failed: Sequence[Criterion], known: DataKnown) -> list[str]:
     return advice
 
 
-def _of_tests(tests: Sequence[Criterion], known: DataKnown, unsure: bool) -> list[str]:
+def _of_tests(tests: Sequence[Measure], known: DataKnown, unsure: bool) -> list[str]:
     """What failed tests mean, those of moves first, then the gravest."""
     failed = {each.name for each in tests}
     twists = failed & {"twist", "twist in data"}
@@ -591,5 +568,5 @@ def _of_tests(tests: Sequence[Criterion], known: DataKnown, unsure: bool) -> lis
     shown = grave if grave or unsure else failed
     criteria = (criterion for name, criterion in CRITERIA.items() if name in shown)
     # What moves show comes before what lengths in units of them show.
-    ordered = sorted(criteria, key=lambda criterion: criterion.senses != ("dynamics",))
+    ordered = sorted(criteria, key=lambda criterion: criterion.models != MOVES)
     return [criterion.advice for criterion in ordered]

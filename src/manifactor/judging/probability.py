@@ -14,8 +14,8 @@ from importlib.resources import files
 import numpy as np
 from scipy.special import expit, logit
 
-from manifactor.judging.evidence import Evidence
-from manifactor.judging.table import CRITERIA, Test
+from manifactor.judging.measure import Test
+from manifactor.judging.table import CRITERIA
 
 # Shortcomings that the table has log odds at, which are interpolated between: 0 is as good as can
 # be, 1 is at the limit of a test.
@@ -125,11 +125,10 @@ def kind_of_several(sense: str, count: int) -> str:
     return sense if count == 2 else f"{sense} of three or more"
 
 
-def kind_of_one(evidence: Evidence) -> str:
+def kind_of_one(curve: str, tests: Sequence[Test]) -> str:
     """Return the kind of one factor: a curve, or the reason why it was not divided."""
-    if evidence.curve:
-        return "curve"
-    return evidence.failed[-1].kind if evidence.failed else ""
+    failed = [test.kind for test in tests if not test.passed]
+    return "curve" if curve else (failed or [""])[-1]
 
 
 def of_one(best: float, sampling: Sampling) -> dict[str, float]:

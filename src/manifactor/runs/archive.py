@@ -47,7 +47,7 @@ READABLE_VERSIONS = range(OLDEST_VERSION, ARCHIVE_VERSION + 1)
 FORMAT = "manifactor"
 # Fields that live in memory only: a search tree, functions on a device, settings, which the
 # estimator's parameters give back, moves that a fit has tested its factors by, and what was tried.
-UNSAVED = ("search", "resident", "settings", "path", "lagged", "tried", "warned")
+UNSAVED = ("search", "resident", "settings", "path", "lagged", "tried", "drawn", "warned")
 CSR_PARTS = ("data", "indices", "indptr")
 # Records that archives name as earlier releases did.
 WRITTEN_AS: dict[type, str] = {Operator: "Diffusion"}

@@ -11,7 +11,7 @@ import numpy as np
 
 from manifactor._support.errors import warn_caller
 from manifactor._support.values import LEAST_SPREAD, REMEDIES
-from manifactor.estimators.columns import ColumnWarning
+from manifactor.samples.columns import ColumnWarning
 
 # What to do about columns of a file with bad values.
 COLUMN_REMEDIES = (*REMEDIES, "leave columns out with --drop")

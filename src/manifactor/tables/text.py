@@ -16,7 +16,7 @@ import numpy as np
 from manifactor._support.errors import shell_line, warn_caller
 from manifactor._support.files import require_regular_file
 from manifactor._support.parameters import as_number
-from manifactor.estimators.columns import ColumnWarning
+from manifactor.samples.columns import ColumnWarning
 from manifactor.tables.columns import ColumnChoice, Columns, Table, quoted, without_text
 
 # Column delimiters of tables in text; None for any white space.

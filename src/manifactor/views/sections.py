@@ -12,7 +12,7 @@ from typing import Any
 from manifactor._support.plugins import loaded
 from manifactor._support.stages import Stages
 from manifactor.estimators import ManifoldFactorizer
-from manifactor.judging.table import Test
+from manifactor.judging.measure import Test
 from manifactor.runs.run import Run
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.estimators.arrays import in_pixels
 from manifactor.judging.evidence import TEXT_WIDTH, WHAT_TO_DO, percent, wrapped
-from manifactor.judging.table import Test
+from manifactor.judging.measure import Test
 from manifactor.runs.folder import run_evidence
 from manifactor.runs.options import FitOptions, flags_of, in_options
 from manifactor.views.sections import Section, Table, additions

@@ -1,19 +1,23 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from manifactor import ManifoldFactorizer, datasets
 from manifactor.datasets.products import ring
 from manifactor.factorization import Factorization
-from manifactor.factorize import signal_shares
 from manifactor.factors import placing
 from manifactor.factors.factor import make_factors, selection
 from manifactor.factors.placing import ByFunctions, place_blocks
+from manifactor.judging.candidate import Candidate
 from manifactor.judging.measures.places import prepared_noise
 from manifactor.operators.kernel import affinity
 from manifactor.operators.laplacian import laplacian_spectrum
 from manifactor.operators.neighbors import neighbor_graph
 from manifactor.operators.operator import Operator
 from manifactor.samples.preparation import Preparation
+
+from ..candidates import facts_on
 
 
 @pytest.fixture(scope="module")
@@ -52,9 +56,15 @@ def test_samples_are_placed_and_prepared_block_by_block(circle):
 
 def test_noise_leaves_all_of_a_circle_or_little_of_it(circle, rng):
     _, found = circle
-    (little,) = signal_shares(found, np.full(2, 1e-4), rng=rng)
-    (much,) = signal_shares(found, np.full(2, 1.0), rng=rng)
-    (none,) = signal_shares(found, np.zeros(2), rng=rng)
+    facts = facts_on(found.diffusion, rng=rng)
+    made = Candidate("", "", found.diffusion, facts, factors=found.factors, placer=found.placer)
+
+    def shares(noise):
+        return replace(facts, noise=noise).signal_shares(made)
+
+    (little,) = shares(np.full(2, 1e-4))
+    (much,) = shares(np.full(2, 1.0))
+    (none,) = shares(np.zeros(2))
     assert little > 0.999
     assert much < 0.6
     assert none == pytest.approx(1, abs=1e-6)

@@ -5,13 +5,12 @@ from string import Formatter
 import numpy as np
 import pytest
 
-from manifactor.judging.table import CRITERIA, SENSES, Criterion, Test
+from manifactor.judging.measure import Measure, Test
+from manifactor.judging.table import CRITERIA, MEASURES
 
 TESTS_PAGE = Path(__file__).parents[3] / "docs" / "method-measurements.md"
-AT_LEAST = Criterion("share", 0.8, meaning="a share", problem="only {value:.0%}, not {limit:.0%}")
-AT_MOST = Criterion(
-    "energy", 0.5, at_most=True, meaning="an energy", problem="{net:.2f} of {owner}"
-)
+AT_LEAST = Measure("share", 0.8, meaning="a share", problem="only {value:.0%}, not {limit:.0%}")
+AT_MOST = Measure("energy", 0.5, at_most=True, meaning="an energy", problem="{net:.2f} of {owner}")
 
 
 def test_the_first_fields_of_a_test_are_those_that_callers_rely_on():
@@ -87,9 +86,15 @@ def test_the_words_of_the_table_are_known_and_every_problem_can_be_told(criterio
     assert criterion.coordinates in {"wrong", "incomplete", "unclear", "right"}
     assert criterion.about in {"", "lengths", "halves"}
     assert criterion.answer in {"", "one factor", "no product", "cannot tell"}
-    assert set() < set(criterion.senses) <= set(SENSES)
+    assert criterion.models or criterion.name in {"views", "consistency"}
     if criterion.name not in {"factors asked for", "views", "consistency", "evenness", "certainty"}:
         assert criterion.advice.endswith(".")
     words = {name for _, name, _, _ in Formatter().parse(criterion.problem) if name}
     more = words - {"value", "noise", "net", "limit", "interval"}
     assert criterion.judge(np.nan, **dict.fromkeys(more, 0)).problem
+
+
+def test_rows_of_one_name_are_of_different_kinds_of_results():
+    for row in MEASURES:
+        others = [each for each in MEASURES if each.name == row.name and each is not row]
+        assert not any(row.models & each.models for each in others)

@@ -1,11 +1,13 @@
 """The density of the samples: whether they are even, in clusters, on a line, or Gaussian."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from sklearn.neighbors import NearestNeighbors
 
 from manifactor._support.errors import listed
+from manifactor.factors.factor import Factor
 from manifactor.judging.measures.places import PlacedSamples
 from manifactor.operators.metric import LocalMetric, MetricSearch
 from manifactor.operators.neighbors import choose_search, chosen, make_search
@@ -164,3 +166,16 @@ def _mean_plane(slopes: np.ndarray) -> tuple[np.ndarray, float]:
     mean = np.einsum("mpd,mqd->pq", directions, directions) / len(directions)
     shares, axes = np.linalg.eigh(mean)
     return axes[:, -dimension:], float(shares[-dimension:].mean())
+
+
+def clusters_of_factors(factors: Sequence[Factor]) -> str:
+    """Return a phrase on factors along which samples fall into clusters, or ""."""
+    phrases = []
+    for number, factor in enumerate(factors, start=1):
+        if factor.coordinate is None:
+            shares = clusters_of_function(factor.functions[:, 0])
+        else:
+            shares = clusters(factor.coordinate, closed=factor.topology == "circle")
+        if len(shares) > 1:
+            phrases.append(f"{clusters_in_words(shares)}, along factor {number}")
+    return f"the samples fall into {'; '.join(phrases)}" if phrases else ""

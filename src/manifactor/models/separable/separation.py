@@ -8,8 +8,8 @@ disc and between the foci of an ellipse, its angle is no such function, but eige
 by their size at each place on the other factors tell it.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
 
@@ -20,13 +20,7 @@ import manifactor.statistics as statistics
 from manifactor._support.errors import NothingFoundError
 from manifactor._support.parameters import Choice
 from manifactor._support.threads import map_threads
-from manifactor.factorization import Factorization
 from manifactor.factors.factor import Factor, Reading, make_factors
-from manifactor.factors.placing import ByFunctions
-from manifactor.judging.evidence import Evidence, Warp
-from manifactor.judging.measures import product
-from manifactor.judging.table import CRITERIA, LOWEST_FUNCTIONS, judge
-from manifactor.methods import judge_places
 from manifactor.models.peeling.division import excess_in_halves
 from manifactor.models.separable import symmetry
 from manifactor.models.separable.commuting import commutator_of, killing_tensors
@@ -84,10 +78,63 @@ class Web:
         return float(np.std(np.log(np.maximum(self.gap, 0.02 * np.median(self.gap)))))
 
 
+@dataclass(frozen=True)
+class Warp:
+    """How lengths depend on the coordinates in which a Laplacian separates."""
+
+    # Number of the factor, from 1, whose coordinate lengths along the other depend on (a warped
+    # product); None if they depend on both (Staeckel)
+    factor: int | None
+    # (n_points,): coordinates on this factor, none of a surface, and lengths along the other one
+    # there, relative to their mean
+    coordinate: np.ndarray = field(default_factory=lambda: np.empty(0))
+    length: np.ndarray = field(default_factory=lambda: np.empty(0))
+
+    def __str__(self) -> str:
+        if self.factor is None:
+            return "Lengths along each coordinate depend on both, as a sum of a function of each."
+        depend = f"Lengths along factor {3 - self.factor} depend on the"
+        if not len(self.length):
+            return f"{depend} coordinates on factor {self.factor}."
+        low, high = self.length.min(), self.length.max()
+        return (
+            f"{depend} coordinate on factor {self.factor}: they are {low:.2g} to {high:.2g} times "
+            "their mean."
+        )
+
+
+@dataclass(frozen=True)
+class Separation:
+    """Coordinates in which the Laplacian separates, and what was measured of them."""
+
+    geometry: Geometry
+    symmetries: symmetry.Symmetries
+    numbers: Mapping[str, Measurement]  # by the names of their measures
+    web: Web | None = None  # None where all directions look alike
+
+    @property
+    def count(self) -> int:
+        """Number of symmetries where they move every sample everywhere; else 1."""
+        return self.symmetries.count if self.symmetries.is_homogeneous else 1
+
+    def number(self, name: str) -> Measurement | None:
+        """Return a measured number with that of the samples; None if it was not measured."""
+        if name not in self.numbers:
+            return None
+        return self.numbers[name]._replace(n_samples=len(self.geometry.spectrum.weights))
+
+
 def find_separation(
-    diffusion: Operator, n_asked: int | None, *, rng: np.random.Generator
-) -> Factorization:
-    """Return factors in whose coordinates the Laplacian separates, if any, and their evidence."""
+    diffusion: Operator,
+    n_asked: int | None,
+    *,
+    commutes: Callable[[Measurement], bool],
+    rng: np.random.Generator,
+) -> Separation:
+    """Return coordinates in which the Laplacian may separate.
+
+    `commutes` tells whether a tensor does with the Laplacian, as far as that is known.
+    """
     _require_surface(diffusion, n_asked)
     whole, *halves = _geometries(diffusion, rng)
     n_columns = [each.coordinates.shape[1] for each in (whole, *halves)]
@@ -101,27 +148,16 @@ def find_separation(
     symmetries = symmetry.find_symmetries(whole, halves, dimension)
     if symmetries.angles is not None:
         symmetries = replace(symmetries, angles=symmetries.angles[diffusion.graph.inverse])
-
-    def evidence(numbers: dict[str, float | Measurement]) -> Evidence:
-        tests = judge(numbers, n_samples=len(whole.spectrum.weights), shape=symmetries)
-        return Evidence(tests, sense="separable", symmetries=symmetries)
-
     if symmetries.is_homogeneous:
-        return Factorization((), evidence({"unique": symmetries.count}), diffusion)
-    web = find_web(whole, halves, dimension, symmetries, n_asked)
+        return Separation(whole, symmetries, {})
+    web = find_web(whole, halves, dimension, symmetries, n_asked, commutes)
     if n_asked is not None and len(web.axes) < n_asked:
         raise NothingFoundError(
             f"two coordinates separate; {n_asked} were asked for. Leave `n_factors` at its default."
         )
-    known = evidence(
-        {
-            "unique": 1,
-            **_of_web(web, whole, halves, symmetries, np.asarray(diffusion.distinct_points)),
-        }
-    )
-    if known.failed:
-        return Factorization((), known, diffusion)
-    return _best_factors(whole, web, known, diffusion)
+    points = np.asarray(diffusion.distinct_points)
+    numbers = _of_web(web, whole, halves, symmetries, points)
+    return Separation(whole, symmetries, numbers, web)
 
 
 def _dimension(diffusion: Operator) -> int:
@@ -159,53 +195,42 @@ def _of_web(
     halves: Sequence[Geometry],
     symmetries: symmetry.Symmetries,
     points: np.ndarray,
-) -> dict[str, float | Measurement]:
+) -> dict[str, Measurement]:
     """Numbers that tell whether a web separates, by the names of their tests.
 
     Shapes: points (n_distinct, n_features).
     """
     count, n_columns = symmetries.count, whole.coordinates.shape[1]
     is_surface = sum(axes.shape[2] for axes in web.axes) == 2
-    numbers: dict[str, float | Measurement] = {"warp": web.spread}
+    numbers: dict[str, Measurement] = {"warp": Measurement(web.spread)}
     if symmetries.turn is not None:
         # A turn is known better than the Laplacian.
-        numbers["turned"] = symmetries.turn.off
+        numbers["turned"] = Measurement(symmetries.turn.off)
     # Two motions of space tell the web, and are measured better than tensors in many columns.
     elif is_surface or count < 2 or n_columns > symmetry.COLUMNS_OF_MOTIONS:
         numbers["commutator"] = web.mu
     if _is_cloud(whole.coordinates, symmetries.turn):
-        numbers["identified"] = 2
+        numbers["identified"] = Measurement(2.0)
     # On surfaces, one field that commutes is sure enough.
     if count and not is_surface:
         numbers["orbits"] = _of_fields(whole, halves, partial(symmetry.orbit_fields, count=count))
         if n_columns == 3:
-            numbers["strays"] = _strays(whole, points, count)
+            numbers["strays"] = Measurement(_strays(whole, points, count))
     return numbers
 
 
-def _best_factors(
-    geometry: Geometry, web: Web, known: Evidence, diffusion: Operator
-) -> Factorization:
-    """The factors of a web that fail the fewest tests, of those made in several ways."""
-    symmetries = known.symmetries
-    assert symmetries is not None
-    turn = symmetries.turn
-    gap = _at_samples(web.gap, geometry, diffusion)
+def factorings(
+    found: Separation, diffusion: Operator
+) -> Iterator[tuple[tuple[Factor, ...], tuple[Reading, ...]]]:
+    """Yield the factors of a web, made in several ways."""
+    symmetries, geometry, web = found.symmetries, found.geometry, found.web
+    assert web is not None
     # A turn of space is known to close.
     turns = symmetries.name is not None and geometry.coordinates.shape[1] <= 3
     ways = factor_web(geometry, web, diffusion, may_be_sewn=turns or web.has_poles)
-    if turn is not None:
-        ways = chain(factor_turn(geometry, web, turn, diffusion), ways)
-    best = Factorization((), known, diffusion)
-    for factors, readings in ways:
-        evidence = weigh(factors, known, gap, diffusion)
-        if not best.factors or _shortcomings(evidence) < _shortcomings(best.evidence):
-            best = replace(best, factors=factors, evidence=evidence, placer=ByFunctions(readings))
-        # Another way could only be more orthogonal, which the angle of a turn is as it is.
-        orthogonal = evidence.value("crossing") < CRITERIA["crossing"].limit
-        if not evidence.failed and (orthogonal or turn is not None):
-            break
-    return best
+    if symmetries.turn is not None:
+        ways = chain(factor_turn(geometry, web, symmetries.turn, diffusion), ways)
+    return ways
 
 
 def _is_cloud(columns: np.ndarray, turn: Turn | None) -> bool:
@@ -222,17 +247,6 @@ def _is_cloud(columns: np.ndarray, turn: Turn | None) -> bool:
     # whose border is 3 standard deviations away.
     fades = fourth_moment(plane) > -0.2 - 1 / np.sqrt(len(plane))
     return (turn is not None and fades) or is_gaussian(plane)
-
-
-def _shortcomings(evidence: Evidence) -> tuple[int, float]:
-    """Number of failed tests, then the error of the coordinates; the less the better.
-
-    The share of the samples that they do not explain, and the squared cosine between directions.
-    With the cosine alone, which is noisy itself, 47 of 67 ellipsoids of 800 to 1,700 samples had
-    right coordinates; with both, 56.
-    """
-    error = 1 - evidence.value("explained") + evidence.value("crossing") ** 2
-    return len(evidence.failed), error
 
 
 def _geometries(diffusion: Operator, rng: np.random.Generator) -> list[Geometry]:
@@ -269,6 +283,7 @@ def find_web(
     dimension: int,
     symmetries: symmetry.Symmetries,
     n_asked: int | None,
+    commutes: Callable[[Measurement], bool],
 ) -> Web:
     """Return the directions that separate best, and how well they do.
 
@@ -292,7 +307,7 @@ def find_web(
     tensors = [fields.at_rows(1)]
     may_be_three = dimension == 3 and n_asked != 2
     n_samples = len(geometry.spectrum.weights)
-    two_commute = CRITERIA["commutator"].judge(*mu_of_two, n_samples=n_samples).passed
+    two_commute = commutes(mu_of_two._replace(n_samples=n_samples))
     if may_be_three and count < 2 and two_commute:
         tensors, mu = [fields.at_rows(1), fields.at_rows(2)], mu_of_two
     elif dimension > 2 and count:
@@ -549,29 +564,15 @@ def _at_samples(values: np.ndarray, geometry: Geometry, diffusion: Operator) -> 
     return values[nearest][diffusion.graph.inverse]
 
 
-def weigh(
-    factors: Sequence[Factor], known: Evidence, gap: np.ndarray, diffusion: Operator
-) -> Evidence:
-    """Return the evidence on factors of a web, given that on the web.
-
-    Shapes: gap (n_samples,).
-    """
-    inliers = ~diffusion.graph.outliers
-    lowest = diffusion.spectrum.functions[:, 1 : 1 + LOWEST_FUNCTIONS]
-    leaks = product.leakage(factors)
-    numbers = {
-        "explained": product.explained(factors, diffusion.points, inliers),
-        "hidden direction": product.hidden_direction(factors, diffusion.points, inliers),
-        "lowest functions": product.explained(factors, lowest, inliers),
-        "leakage": float(np.nanmax(leaks)),
-    }
-    of_places = judge_places(factors, diffusion.points, inliers=inliers, sense="separable")
-    tests = known.tests + judge(numbers, strict=True, sense="separable") + of_places
-    warp = _warp(factors, gap, known) if len(factors) == 2 else None
-    return replace(known, tests=tests, leakage=leaks, warp=warp)
+def warp_of(found: Separation, factors: Sequence[Factor], diffusion: Operator) -> Warp | None:
+    """Return how lengths depend on two factors; None for more of them."""
+    if len(factors) != 2 or found.web is None:
+        return None
+    gap = _at_samples(found.web.gap, found.geometry, diffusion)
+    return _warp(factors, gap, found.symmetries)
 
 
-def _warp(factors: Sequence[Factor], gap: np.ndarray, known: Evidence) -> Warp:
+def _warp(factors: Sequence[Factor], gap: np.ndarray, symmetries: symmetry.Symmetries) -> Warp:
     """How lengths depend on two factors, given their squared ratio at every sample.
 
     Along the orbits of a symmetry they depend on the other factor alone.
@@ -580,8 +581,7 @@ def _warp(factors: Sequence[Factor], gap: np.ndarray, known: Evidence) -> Warp:
     told = [statistics.predictability(factor.embedding, length[:, None])[0] for factor in factors]
     best = int(np.argmax(told))
     place = factors[best].coordinate
-    symmetric = known.symmetries is not None and known.symmetries.name is not None
-    if not (symmetric or told[best] > 0.9):
+    if not (symmetries.name is not None or told[best] > 0.9):
         return Warp(None)
     if place is None:
         return Warp(best + 1)

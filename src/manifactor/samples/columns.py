@@ -2,15 +2,12 @@
 
 import shlex
 from collections.abc import Callable, Sequence, Sized
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from manifactor._support.errors import listed, warn_caller
-from manifactor.factorization import Factorization
-from manifactor.judging.evidence import DataKnown
+from manifactor._support.errors import Warned, listed
 
 # A column differs in scale if its spread is this many times that of the other columns, or the
 # other way round. Factors of a product may differ thirtyfold in size and still be found.
@@ -244,8 +241,8 @@ def _first_few(
     return [*map(word, labels[:4])] + [more.format(len(labels) - 4)] * (len(labels) > 4)
 
 
-def warn_of_no_measurements(X, names: Labels | None = None) -> Suspicions:
-    """Warn of columns that number the rows or hold labels, and return them.
+def no_measurements(X) -> Suspicions:
+    """Return the columns that number the rows or hold labels.
 
     Such a column may be independent of the others, so that even a product may be one of row numbers
     or labels. Precomputed distances have no columns.
@@ -256,74 +253,11 @@ def warn_of_no_measurements(X, names: Labels | None = None) -> Suspicions:
     # Many columns, such as pixels, hold no labels: some of them are nearly always 0.
     if X.shape[1] <= MANY_COLUMNS:
         kinds["label"] = _label_columns(_some_rows(X), _index_columns(X))
-    found = _named(**kinds)
-    _warn(found, names)
-    return found
+    return _named(**kinds)
 
 
-def with_data_known(
-    found: Factorization, X, *, warned: Suspicions, noise: np.ndarray | None, names: Labels | None
-) -> Factorization:
-    """Return a factorization whose evidence knows the data; warn of columns.
-
-    Shapes: X (n_samples, n_features), noise (n_features,).
-    """
-    evidence, details = found.evidence, found.evidence.details
-    graph = found.diffusion.graph
-    columns = warned
-    if not (evidence.verdict == "product" or sp.issparse(X)):
-        columns = suspicious_columns(X)
-        new = {kind: each for kind, each in columns.items() if warned.get(kind) != each}
-        _warn(new, names)
-    if columns:
-        # Before other remarks, which may not hold without these columns.
-        after = f"{details[:1].upper()}{details[1:]}"
-        details = f"{in_words(columns, names)} {after}".strip()
-    known = DataKnown(
-        n_samples=len(graph.distinct),
-        n_columns=0 if sp.issparse(X) else X.shape[1],
-        noise=_noise_share(found, X, noise),
-        # Twisted data that are one factor have circles all the same.
-        circles=len(found.factors) == 1
-        or any(factor.topology == "circle" for factor in found.factors),
-        # Only the geometry rests on the graph.
-        pieces=1 + int(graph.components.max()) if evidence.sense == "geometry" else 1,
-        columns=remedy(columns, names),
-    )
-    evidence = replace(evidence, known=known, details=details)
-    if known.columns:  # the random problems have no such columns
-        evidence = evidence.without_probability()
-    return replace(found, evidence=evidence)
-
-
-def _warn(found: Suspicions, names: Labels | None) -> None:
-    """Warn of columns, unless they are harmless."""
-    what_to_do = remedy(found, names)
-    if what_to_do:
-        warn_caller(f"{in_words(found, names)} {what_to_do}", ColumnWarning)
-
-
-def _noise_share(found: Factorization, X, noise: np.ndarray | None) -> float:
-    """Return the share of the variance of prepared samples that is noise; nan if not known.
-
-    Noise whose size is not given has the same variance in the components that were kept as in those
-    dropped.
-    """
-    preparation, samples = found.diffusion.preparation, found.diffusion.points
-    if samples is None:
-        return np.nan
-    some = slice(None, None, max(1, len(X) // 2000))
-    kept = float(np.var(np.asarray(samples[some]), axis=0).sum())
-    of_noise = np.nan
-    if noise is not None:
-        variance = np.asarray(noise) ** 2
-        if preparation is not None:
-            variance = variance @ preparation.components**2
-        of_noise = float(variance.sum())
-    elif preparation is not None:
-        n_columns, n_kept = preparation.components.shape
-        given = found.diffusion.transformed(np.asarray(X[some], dtype=float))
-        given = float(np.var(given, axis=0).sum())
-        if n_kept < n_columns:
-            of_noise = n_kept * max(0.0, given - kept) / (n_columns - n_kept)
-    return of_noise / kept if kept else np.nan
+def warned_of(columns: Suspicions, names: Labels | None) -> tuple[Warned, ...]:
+    """Return the warning of columns; none if they are harmless."""
+    what_to_do = remedy(columns, names)
+    said = f"{in_words(columns, names)} {what_to_do}"
+    return (Warned(said, ColumnWarning),) if what_to_do else ()

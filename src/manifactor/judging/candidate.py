@@ -1,0 +1,401 @@
+"""A candidate: factors that a model proposes, what they were read from, and what was measured."""
+
+from collections.abc import Callable, Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from math import isnan
+from typing import Any
+
+import numpy as np
+from numpy.random import Generator
+
+from manifactor._support.errors import Warned
+from manifactor._support.parameters import Choice
+from manifactor._support.stages import Stages
+from manifactor._support.threads import map_threads
+from manifactor.factors.factor import Factor, Reading
+from manifactor.factors.placing import place_blocks
+from manifactor.judging.evidence import VERDICTS, verdict_of
+from manifactor.judging.measure import Test
+from manifactor.judging.measures import product
+from manifactor.judging.measures.density import Evenness, evenness
+from manifactor.judging.measures.places import (
+    PlacedSamples,
+    place_samples,
+    prepared_noise,
+    signal_share,
+)
+from manifactor.judging.probability import Sampling
+from manifactor.judging.table import CRITERIA, LOWEST_FUNCTIONS, MEASURES, ONE, PLACED
+from manifactor.models.moves import motion
+from manifactor.models.moves.paths import Pairs
+from manifactor.models.peeling.division import Split
+from manifactor.models.peeling.peeling import Dimensions, Look, Peeling
+from manifactor.models.separable.symmetry import Symmetries
+from manifactor.operators.operator import DiffusionSettings, Operator
+from manifactor.statistics import NOT_MEASURED, Measurement
+
+
+@dataclass(frozen=True)
+class Peeled:
+    """Blocks of functions, and the dimensions that they have."""
+
+    peeling: Peeling
+    dimensions: Dimensions  # of the data and of the blocks
+
+
+# Models that have random numbers of their own, in the order in which these are spawned.
+STREAMS = ("geometry", "sum", "volume", "density", "separable")
+
+
+def streams_of(rng: Generator) -> dict[str, Generator]:
+    """Return random numbers for models: what one finds does not depend on the others."""
+    spawned = dict(zip(STREAMS, rng.spawn(len(STREAMS)), strict=True))
+    return {name: stream for name, stream in spawned.items() if name != "geometry"}
+
+
+def _nothing(*_: Any, **__: Any) -> Any:
+    return None
+
+
+@dataclass
+class Facts:
+    """What is the same for all models: the samples, the settings, and what is measured once."""
+
+    samples: Any
+    spectral: DiffusionSettings
+    operator: Operator  # of the samples as they are, by lengths
+    n_asked: int | None
+    settings: Any = None  # what the caller set of the factorization
+    # Whether all models may be tried, as nothing is set that only some of them know
+    is_free: bool = False
+    noise: np.ndarray | None = None
+    moves: Any = None
+    names: Any = None  # of columns
+    columns: dict[str, tuple[int, ...]] = field(default_factory=dict)  # no measurements
+    stages: Stages = field(default_factory=lambda: Stages(keeps=False))
+    # Halves that tell structure from noise are always the same: `random_state` decides no verdict
+    rng: Generator = field(default_factory=lambda: np.random.default_rng(0))
+    streams: dict[str, Generator] = field(default_factory=dict)
+    densities: dict[int, Evenness] = field(default_factory=dict)
+    # A further search of other samples, and the result of what was tried
+    search: Callable[..., Any] = field(default=_nothing, repr=False)
+    conclude: Callable[..., Any] = field(default=_nothing, repr=False)
+    # Operator of the same samples by other settings; the facts of pairs, given a verdict
+    diffuse: Callable[[Mapping[str, Choice]], Operator] = field(default=_nothing, repr=False)
+    again: "Callable[[str], Facts | None] | None" = field(default=None, repr=False)
+    may_be_counts: bool = False
+    report: Callable[[float], None] = field(default=_nothing, repr=False)
+    drawn: Any = None  # samples of the caller, with their rows and moves
+    results: dict[tuple[int, ...], Any] = field(default_factory=dict, repr=False)
+    coupled: dict[int, dict[str, Measurement]] = field(default_factory=dict)
+
+    def density(self, operator: Operator) -> Evenness:
+        """Return how even the samples are; nan where only distances are known."""
+        if id(operator) not in self.densities:
+            self.densities[id(operator)] = _density(operator)
+        return self.densities[id(operator)]
+
+    def renewed(self, **changes: Any) -> "Facts":
+        """Return the facts of a further search, whose random numbers start anew."""
+        rng = np.random.default_rng(0)
+        fresh: dict[str, Any] = {"rng": rng, "streams": streams_of(rng) if self.is_free else {}}
+        fresh |= {"densities": {}, "coupled": {}, "results": {}}
+        return replace(self, **(fresh | {"may_be_counts": False, "again": None} | changes))
+
+    def stream(self, name: str) -> Generator:
+        """Return the random numbers of a model, which do not depend on what others find."""
+        return self.streams.get(name, self.rng)
+
+    @cached_property
+    def sampling(self) -> Sampling:
+        """What is known of the samples before any factor is found."""
+        operator = self.operator
+        spread = self.density(operator).spread
+        return Sampling(len(operator.graph.distinct), operator.dimension, spread)
+
+    def couplings(self, candidate: "Candidate") -> dict[str, Measurement]:
+        """Return how far moves on the factors depend on each other; {} for one factor."""
+        path = candidate.operator.path
+        if path is None or len(candidate.factors) < 2:
+            return {}
+        if id(candidate) not in self.coupled:
+            moves = path.moves(motion.time_of_move(motion.TESTED_MOVE, max(candidate.rates)))
+            locate = candidate.placer.locator(
+                candidate.factors, candidate.operator, 2 * len(moves[0])
+            )
+            places = [[each.embedding for each in place_blocks(some, locate)] for some in moves]
+            self.coupled[id(candidate)] = motion.couplings(
+                *places, n_repeats=path.n_repeats, jointly=isinstance(path, Pairs)
+            )
+        return self.coupled[id(candidate)]
+
+    def signal_shares(self, candidate: "Candidate") -> list[float]:
+        """Return the share of each factor's variance that noise of known size leaves.
+
+        Noise of the same size is added to the samples once more; how far it moves the places
+        estimates how far the noise already present has moved them.
+        """
+        # Placing is written for the host's side of a device.
+        operator = candidate.operator.settled()
+        samples, preparation = operator.samples, operator.preparation
+        assert self.noise is not None
+        noise = prepared_noise(self.noise, len(samples), preparation=preparation, rng=self.rng)
+        locate = candidate.placer.locator(candidate.factors, operator, len(samples))
+        moved = place_blocks(samples + noise, locate)
+        pairs = zip(candidate.factors, moved, strict=True)
+        return [signal_share(factor.embedding, after.embedding) for factor, after in pairs]
+
+
+def _density(operator: Operator) -> Evenness:
+    if operator.points is None:
+        return Evenness(NOT_MEASURED, NOT_MEASURED)
+    samples = operator.distinct_points
+    metric = operator.metric
+    if metric is not None:
+        metric = metric.chosen(operator.graph.distinct)
+    return evenness(np.asarray(samples), operator.dimension, metric)
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """Factors that a model proposes; none where it finds that the data are one factor."""
+
+    model: str  # name of the row of the table of models
+    sense: str  # in which the data are a product
+    operator: Operator
+    facts: Facts = field(repr=False)
+    kinds: frozenset[str] = frozenset()  # kinds of results whose measures are taken
+    factors: tuple[Factor, ...] = ()
+    placer: Any = None  # of new samples on the factors
+    read: Any = None  # what the factors were read from, such as `Peeled` or a `Sum`
+    # Factors as they were read, if coordinates were corrected afterwards
+    raw: tuple[Factor, ...] = ()
+    readings: tuple[Reading, ...] = ()
+    rng: Generator | None = None
+    halves: float = NOT_MEASURED  # share of a sum that the better half of the samples finds again
+    strict: bool = False  # whether it is a further chance to find a product by accident
+    numbers: Mapping[str, Measurement] = field(default_factory=dict)
+    tests: tuple[Test, ...] = ()
+    # How often such results are right; 0 for one factor, which remains if nothing else is likely;
+    # nan where it is not known
+    probability: float = NOT_MEASURED
+    details: str = ""
+    inner: Mapping[int, "Candidate"] = field(default_factory=dict)  # terms that are divided
+    choices: Mapping[str, Choice] = field(default_factory=dict)
+    warned: tuple[Warned, ...] = ()
+    alike: Symmetries | None = None  # of a shape that looks the same everywhere, by other models
+
+    @property
+    def as_read(self) -> tuple[Factor, ...]:
+        """The factors that are measured."""
+        return self.raw or self.factors
+
+    @property
+    def looks(self) -> tuple[Look, ...]:
+        """The functions and blocks of all samples, then those of parts of them."""
+        return self.read.peeling.looks
+
+    @property
+    def n_distinct(self) -> int:
+        """Number of distinct samples."""
+        return len(self.operator.graph.distinct)
+
+    @property
+    def rates(self) -> list[float]:
+        """The lowest eigenvalue of each factor, of the data as a whole if there are none."""
+        if not self.factors:
+            return [float(self.operator.spectrum.eigenvalues[1])]
+        return [float(factor.eigenvalues[0]) for factor in self.factors]
+
+    @property
+    def lowest_functions(self) -> np.ndarray:
+        """The lowest functions but the constant, (n_samples, r)."""
+        return self.operator.spectrum.functions[:, 1 : 1 + LOWEST_FUNCTIONS]
+
+    @property
+    def inliers(self) -> np.ndarray:
+        """Whether each sample is in the graph, (n_samples,)."""
+        return ~self.operator.graph.outliers
+
+    @cached_property
+    def own_leakage(self) -> np.ndarray:
+        """R^2 with which coordinates on factor i predict factor j; terms of a sum are whole."""
+        return product.leakage(self.as_read)
+
+    @cached_property
+    def placed(self) -> PlacedSamples | None:
+        """Samples with their coordinates in one unit of length; None if distances are known."""
+        factors, points = self.as_read, self.operator.points
+        if points is None:
+            return None
+        return place_samples(
+            [factor.embedding for factor in factors],
+            [factor.dimension for factor in factors],
+            points,
+            inliers=self.inliers,
+        )
+
+    @property
+    def failed(self) -> tuple[Test, ...]:
+        """Tests that were not passed."""
+        return tuple(test for test in self.tests if not test.passed)
+
+    def fails(self, *names: str) -> bool:
+        """Return whether one of some tests was not passed."""
+        return any(test.name in names for test in self.failed)
+
+    @property
+    def leakage(self) -> np.ndarray:
+        """R^2 with which coordinates on factor i predict factor j, inside of terms, too."""
+        if len(self.factors) < 2:
+            return np.full((1, 1), NOT_MEASURED)
+        if not self.inner:
+            return self.own_leakage
+        sizes = [len(part) for part in self.terms]
+        leakage = np.repeat(np.repeat(self.own_leakage, sizes, axis=0), sizes, axis=1)
+        for number, inner in self.inner.items():
+            members = np.array(self.terms[number]) - 1
+            leakage[np.ix_(members, members)] = inner.leakage
+        return leakage
+
+    @property
+    def measured(self) -> dict[str, float]:
+        """The measured numbers by their names."""
+        return {test.name: test.value for test in self.tests}
+
+    @property
+    def splits(self) -> tuple[Split, ...]:
+        """How the functions fell into blocks, step by step."""
+        return self.read.peeling.splits if isinstance(self.read, Peeled) else ()
+
+    @property
+    def null(self) -> float:
+        """Largest noise of the score that functions were divided by, inside of terms, too."""
+        noise = NOT_MEASURED
+        if isinstance(self.read, Peeled):
+            splits = self.read.peeling.splits[: None if self.factors else 1]
+            noise = max((float(split.noise.max(initial=0)) for split in splits), default=0.0)
+        return float(np.fmax.reduce([noise, *(inner.null for inner in self.inner.values())]))
+
+    @property
+    def dependence(self) -> float:
+        """Permutation p-value of independent coordinates, inside of terms, too."""
+        if len(self.factors) < 2:
+            return NOT_MEASURED
+        p = np.fmin(self.value("dependence"), self.value("independence"))
+        return float(np.fmin.reduce([p, *(inner.dependence for inner in self.inner.values())]))
+
+    @property
+    def symmetries(self) -> Symmetries | None:
+        """Continuous symmetries; None where they were not looked for."""
+        return self.alike or getattr(self.read, "symmetries", None)
+
+    @property
+    def is_unrated(self) -> bool:
+        """Whether it is unlike the results that the probability was learnt from."""
+        unlike = {"triplets", "no triplets", "line", "asked"}
+        return self.sense == "dynamics" or bool(self.kinds & unlike)
+
+    @property
+    def terms(self) -> tuple[tuple[int, ...], ...]:
+        """Numbers of the factors of each term of a sum, from 1, where a term has several."""
+        if not self.inner:
+            return ()
+        count = len(self.as_read)
+        sizes = [len(self.inner[k].factors) if k in self.inner else 1 for k in range(count)]
+        ends = np.cumsum(sizes)
+        return tuple(
+            tuple(range(int(end - size + 1), int(end + 1)))
+            for size, end in zip(sizes, ends, strict=True)
+        )
+
+    def value(self, name: str) -> float:
+        """Return a measured number; nan where it was not measured."""
+        return self.numbers[name].value if name in self.numbers else NOT_MEASURED
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether there are several factors, and no failed test says that coordinates are wrong."""
+        return len(self.factors) > 1 and not any(
+            CRITERIA[test.kind].coordinates in ("wrong", "incomplete")
+            or test.net > CRITERIA[test.kind].wrong_beyond
+            for test in self.failed
+            # A sum tells how well the axes of a Gaussian cloud are known, by a test of its own.
+            if (self.sense, test.name) != ("sum", "identified")
+        )
+
+    @property
+    def is_likely(self) -> bool:
+        """Whether such results are right often enough to be returned."""
+        if np.isnan(self.probability):
+            return verdict_of(self.tests, len(self.factors), self.sense) == "product"
+        return self.probability >= CRITERIA["probability"].limit
+
+
+# Probabilities that differ by less are nearly the same.
+NEARLY = 0.2
+
+
+def rank(candidate: Candidate, highest: float = NOT_MEASURED) -> tuple:
+    """Return what candidates are compared by: the greatest is the best.
+
+    Likely ones come first; among those that are nearly as likely as the likeliest, a product, then
+    coordinates that separate, as these also say how the factors belong together. Then the
+    probability, where it is known, and the failed tests: how many say that coordinates are wrong,
+    how many in all, and the error of the coordinates.
+    """
+    tests, probability = candidate.failed, np.nan_to_num(candidate.probability)
+    wrong = sum(CRITERIA[test.kind].coordinates == "wrong" for test in tests)
+    # The share of the samples that coordinates do not explain, and the squared cosine between
+    # directions. With the cosine alone, which is noisy itself, 47 of 67 ellipsoids of 800 to 1,700
+    # samples had right coordinates; with both, 56.
+    error = 1 - candidate.value("explained") + candidate.value("crossing") ** 2
+    verdict = verdict_of(candidate.tests, len(candidate.factors), candidate.sense)
+    return (
+        candidate.is_likely,
+        not probability < highest - NEARLY,
+        -[*VERDICTS].index(verdict),
+        probability,
+        *(-wrong, -len(tests), -np.nan_to_num(error)),
+    )
+
+
+def likeliest(candidates: Sequence[Candidate]) -> Candidate:
+    """Return the best candidate; of equal ones, the first."""
+    highest = max((c.probability for c in candidates if not np.isnan(c.probability)), default=0.0)
+    return max(candidates, key=lambda candidate: rank(candidate, highest))
+
+
+def measured(
+    candidate: Candidate, kinds: Set[str] = frozenset(), *, first: bool = False
+) -> Candidate:
+    """Return a candidate with measures of its kinds, or of others, and with their tests."""
+    facts, kinds = candidate.facts, kinds or candidate.kinds
+    rows = [row for row in MEASURES if row.models & kinds]
+    # Made once, before several threads ask for them.
+    if kinds & PLACED and candidate.placed is not None:
+        _ = candidate.placed.local_fits, candidate.placed.halves
+    if "moves" in kinds:
+        facts.couplings(candidate)
+    # Only one of them draws random numbers: results do not depend on the order of threads.
+    values = map_threads(lambda row: row.of(candidate, facts), rows)
+    numbers, tests = dict(candidate.numbers), []
+    n_samples = None if candidate.operator.points is None else len(candidate.operator.points)
+    for row, value in zip(rows, values, strict=True):
+        if value is None:
+            continue
+        number = value if isinstance(value, Measurement) else Measurement(float(value))
+        numbers[row.name] = number
+        if isnan(row.limit):
+            continue
+        test = row.judge(
+            number, n_samples=n_samples, strict=candidate.strict, sense=candidate.sense
+        )
+        if not (test.passed and row.only_failed):
+            tests.append(test)
+        # Tests of one factor after the first that fails rest on what it denies.
+        if row.models & ONE and not test.passed:
+            break
+    tests = [*tests, *candidate.tests] if first else [*candidate.tests, *tests]
+    return replace(candidate, numbers=numbers, tests=tuple(tests))

@@ -1,0 +1,209 @@
+"""The verdict: what was measured of the best candidate becomes evidence, in one place."""
+
+from dataclasses import replace
+
+import numpy as np
+import scipy.sparse as sp
+
+from manifactor._support.errors import Warned
+from manifactor.factors.factor import Factor
+from manifactor.judging.candidate import Candidate, Facts, measured
+from manifactor.judging.evidence import (
+    CURVES,
+    DataKnown,
+    Evidence,
+    NoProductStructureWarning,
+    answer_of,
+    verdict_of,
+)
+from manifactor.judging.probability import (
+    kind_of_one,
+    kind_of_several,
+    of_factor,
+    of_one,
+    of_several,
+    probability,
+)
+from manifactor.models.separable.separation import Separation, Warp, warp_of
+from manifactor.models.separable.symmetry import Symmetries
+from manifactor.samples.columns import in_words, remedy, suspicious_columns, warned_of
+from manifactor.statistics import NOT_MEASURED, leaves_noise
+
+
+def probability_of(candidate: Candidate, confirmed: float) -> float:
+    """Return how often such results are right; 0 for one factor, nan where it is not known.
+
+    `confirmed` is the R^2 with the same factors of another model, nan where there is none.
+    """
+    factors = candidate.factors
+    if len(factors) < 2:
+        return 0.0
+    faults = of_several(
+        candidate.sense,
+        candidate.tests,
+        [factor.dimension for factor in factors],
+        min(factor.confidence.mean() for factor in factors),
+        confirmed,
+        candidate.facts.sampling,
+    )
+    return probability("several", kind_of_several(candidate.sense, len(factors)), faults)
+
+
+def evidence_of(
+    candidate: Candidate,
+    factors: tuple[Factor, ...],
+    *,
+    highest: float,
+    symmetries: Symmetries | None,
+) -> tuple[Evidence, tuple[Warned, ...], tuple[Warned, ...]]:
+    """Return the evidence on factors, and warnings of columns and of a verdict of "none".
+
+    `highest` is the probability of the best division into several factors, which one factor is
+    weighed against; `symmetries` are those of a shape that looks the same everywhere.
+    """
+    facts = candidate.facts
+    curve = _curve(candidate, factors)
+    details = "; ".join(filter(None, [candidate.details, _time_scales(candidate)]))
+    right, parts = _probabilities(candidate, factors, curve, highest, facts)
+    verdict = verdict_of(candidate.tests, len(factors), candidate.sense, curve)
+    if verdict == "product" and parts:
+        candidate = measured(replace(candidate, probability=right), {"likely"})
+    # After all else, so that the factors are the same with and without it.
+    if facts.noise is not None and verdict != "none":
+        candidate = measured(candidate, {"noise"})
+    verdict = verdict_of(candidate.tests, len(factors), candidate.sense, curve)
+    known, remark, warned = _data_known(candidate, factors, verdict, facts)
+    # The random problems had neither such noise nor such columns.
+    if candidate.fails("reliability") or known.columns:
+        right, parts = NOT_MEASURED, ()
+    evidence = Evidence(
+        candidate.tests,
+        leakage=candidate.leakage,
+        null=candidate.null,
+        dependence=candidate.dependence,
+        details=f"{remark} {details[:1].upper()}{details[1:]}".strip() if remark else details,
+        sense=candidate.sense,
+        known=known,
+        terms=candidate.terms,
+        warp=_warp(candidate) if verdict in ("separable", "partial") else None,
+        symmetries=symmetries,
+        curve=curve,
+        probability=right,
+        probabilities=parts,
+        shapes=tuple(factor.shape for factor in factors),
+    )
+    none = verdict == "none" and facts.n_asked != 1
+    said = (Warned(evidence.finding, NoProductStructureWarning),) if none else ()
+    return evidence, warned, said
+
+
+def _warp(candidate: Candidate) -> Warp | None:
+    """Return how lengths depend on coordinates that separate; None in all other senses."""
+    if not isinstance(candidate.read, Separation):
+        return None
+    return warp_of(candidate.read, candidate.factors, candidate.operator)
+
+
+def _time_scales(candidate: Candidate) -> str:
+    """Return the time scales of the factors in words, where moves are known."""
+    if candidate.operator.path is None:
+        return ""
+    scales = (f"{2 * candidate.operator.time / rate:.3g}" for rate in candidate.rates)
+    return f"time scales of the factors: {', '.join(scales)}"
+
+
+def _curve(candidate: Candidate, factors: tuple[Factor, ...]) -> str:
+    """Return what the data are if they are one curve that leaves noise only; else ""."""
+    whole, points = factors[0], candidate.operator.points
+    # A short path looks like a curve.
+    if len(factors) > 1 or points is None or candidate.fails("coverage", "triplets"):
+        return ""
+    curve = whole.topology in CURVES and leaves_noise(whole.embedding, points)
+    return whole.topology if curve else ""
+
+
+def _probabilities(
+    candidate: Candidate, factors: tuple[Factor, ...], curve: str, highest: float, facts: Facts
+) -> tuple[float, tuple[float, ...]]:
+    """Return how often such a result is right, and each of its factors by itself.
+
+    Nothing is said of samples unlike those of the problems learnt from, nor where the answer is
+    that it cannot be told.
+    """
+    several = len(factors) > 1
+    unknown = not several and not curve and answer_of(candidate.tests) == "cannot tell"
+    if unknown or candidate.is_unrated or not facts.sampling.is_known:
+        return NOT_MEASURED, ()
+    if not several:
+        kind = kind_of_one(curve, candidate.tests)
+        right = probability("one", kind, of_one(highest, facts.sampling))
+        return right, (right,)
+    right = candidate.probability
+    if np.isnan(right):  # no other model was tried
+        right = probability_of(candidate, np.nan)
+    leakage = candidate.leakage
+    leaks = np.fmax(np.nanmax(leakage, axis=0), np.nanmax(leakage, axis=1))
+    parts = tuple(
+        # All factors are right at most as often as one of them.
+        max(
+            right,
+            probability(
+                "factor", factor.topology, of_factor(right, leak, factor.confidence.mean())
+            ),
+        )
+        for factor, leak in zip(factors, leaks, strict=True)
+    )
+    return right, parts
+
+
+def _data_known(
+    candidate: Candidate, factors: tuple[Factor, ...], verdict: str, facts: Facts
+) -> tuple[DataKnown, str, tuple[Warned, ...]]:
+    """Return what is known of the data, a remark on their columns, and a warning of them."""
+    if facts.n_asked == 1 or facts.moves is not None:
+        return DataKnown(), "", ()
+    X, names, graph = facts.samples, facts.names, candidate.operator.graph
+    columns = facts.columns
+    warned: tuple[Warned, ...] = ()
+    if not (verdict == "product" or sp.issparse(X)):
+        columns = suspicious_columns(X)
+        new = {kind: which for kind, which in columns.items() if facts.columns.get(kind) != which}
+        warned = warned_of(new, names)
+    known = DataKnown(
+        n_samples=len(graph.distinct),
+        n_columns=0 if sp.issparse(X) else X.shape[1],
+        noise=_noise_share(candidate, X, facts.noise),
+        # Twisted data that are one factor have circles all the same.
+        circles=len(factors) == 1 or any(factor.topology == "circle" for factor in factors),
+        # Only the geometry rests on the graph.
+        pieces=1 + int(graph.components.max()) if candidate.sense == "geometry" else 1,
+        columns=remedy(columns, names),
+    )
+    return known, in_words(columns, names) if columns else "", warned
+
+
+def _noise_share(candidate: Candidate, X, noise: np.ndarray | None) -> float:
+    """Return the share of the variance of prepared samples that is noise; nan if not known.
+
+    Noise whose size is not given has the same variance in the components that were kept as in those
+    dropped.
+    """
+    operator = candidate.operator
+    preparation, samples = operator.preparation, operator.points
+    if samples is None:
+        return NOT_MEASURED
+    some = slice(None, None, max(1, len(X) // 2000))
+    kept = float(np.var(np.asarray(samples[some]), axis=0).sum())
+    of_noise = NOT_MEASURED
+    if noise is not None:
+        variance = np.asarray(noise) ** 2
+        if preparation is not None:
+            variance = variance @ preparation.components**2
+        of_noise = float(variance.sum())
+    elif preparation is not None:
+        n_columns, n_kept = preparation.components.shape
+        given = operator.transformed(np.asarray(X[some], dtype=float))
+        given = float(np.var(given, axis=0).sum())
+        if n_kept < n_columns:
+            of_noise = n_kept * max(0.0, given - kept) / (n_columns - n_kept)
+    return of_noise / kept if kept else NOT_MEASURED
