@@ -6,7 +6,7 @@ decided by the images: a term stays if two half sets agree about it. In the end 
 placed, and it is checked whether a place means the same in all views.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -96,10 +96,12 @@ def place_particles(
         learned = learn_known(images, motions, at, workers)
         images = transforms[drawn(sides)]
         for turn in range(MOST_ROUNDS):
-            before, learned = learned, _learn_again(images, learned, workers)
+            before, learned = learned.features.mean, _learn_again(images, learned, workers)
             report((turn + 1) / (MOST_ROUNDS + 2))
-            # Settled, if so little of the features of places has changed.
-            if turn and _change(before, learned) < 0.01:
+            # The first features of places, which both have, have settled.
+            count = min(before.shape[1], learned.features.mean.shape[1])
+            after = learned.features.mean[:, :count]
+            if turn and np.mean((before[:, :count] - after) ** 2) < 0.01:
                 break
         images, features = learned.transforms[::n_mates], learned.features[::n_mates]
         left = unexplained(learned)
@@ -116,14 +118,13 @@ def place_particles(
         found, deviations = np.empty((2, len(transforms), len(motions.topologies)))
         for side in (0, 1):
             own = sides == side
-            start = (MOST_ROUNDS + 1 + side / 2) / (MOST_ROUNDS + 2)
-            mapped = partial(
-                stages.pieces,
-                f"{name} {side + 1}",
-                key,
-                workers=workers,
-                report=partial(_report_share, report, start, 0.5 / (MOST_ROUNDS + 2)),
-            )
+            rounds = MOST_ROUNDS + 1 + side / 2
+
+            def report_half(done: float, rounds: float = rounds) -> None:
+                report((rounds + done / 2) / (MOST_ROUNDS + 2))
+
+            part = f"{name} {side + 1}"
+            mapped = partial(stages.pieces, part, key, workers=workers, report=report_half)
             images = replace(transforms[own], noise=noise)
             found[own], deviations[own] = map_likelihoods(
                 _places, images, halves[1 - side], motions, errors, mapped=mapped
@@ -131,11 +132,6 @@ def place_particles(
     ratio = spread / np.mean(deviations**2, axis=0)
     volumes = np.mean(halves, axis=0)
     return PlacedParticles(motions, volumes, found, deviations * np.sqrt(1 + ratio), consistency)
-
-
-def _report_share(report: Callable[[float], None], start: float, share: float, done: float) -> None:
-    """Report what is done of a share of a stage."""
-    report(start + share * done)
 
 
 def _places(terms: ImageLikelihood, motions: Motions, errors: np.ndarray) -> Arrays:
@@ -200,13 +196,6 @@ def _learn_again(transforms: Transforms, learned: Learned, workers: Workers) -> 
         features = features[np.repeat(np.arange(len(images)), len(images.mates))]
     images = images.with_mates()
     return learn(images, motions, tried, features, learned.halves, workers, shares=shares)
-
-
-def _change(before: Learned, after: Learned) -> float:
-    """Return the mean square by which features of particles have changed."""
-    first, second = before.features.mean, after.features.mean
-    count = min(first.shape[1], second.shape[1])
-    return float(np.mean((first[:, :count] - second[:, :count]) ** 2))
 
 
 def _expected_features(

@@ -118,20 +118,16 @@ def _round_name(geometry: Geometry, dimension: int) -> str | None:
     multiplicity = int((eigenvalues < 1.5 * eigenvalues[0]).sum())
     if multiplicity != dimension + 1:
         return "SO(3)" if dimension == 3 and multiplicity == 9 else None
-    in_own_space = geometry.coordinates.shape[1] == dimension + 1
-    # Up to .07 on spheres of two to four dimensions and 1,000 samples, uneven or with noise of a
-    # tenth of the radius; .11 to .41 on balls.
-    return None if in_own_space and _off_sphere(geometry) > 0.1 else "sphere"
-
-
-def _off_sphere(geometry: Geometry) -> float:
-    """How far samples lie off the sphere nearest to them: the spread of their squared radius."""
     columns = geometry.coordinates
+    if columns.shape[1] != dimension + 1:
+        return "sphere"
     squares = (columns**2).sum(axis=1)
     # On a sphere, whatever its centre, squares are a linear function of the columns.
     terms = np.column_stack([columns, np.ones(len(columns))])
     rest = squares - terms @ np.linalg.lstsq(terms, squares, rcond=None)[0]
-    return float(rest.std() / squares.mean())
+    # Up to .07 on spheres of two to four dimensions and 1,000 samples, uneven or with noise of a
+    # tenth of the radius; .11 to .41 on balls.
+    return None if rest.std() / squares.mean() > 0.1 else "sphere"
 
 
 def _revolution(geometry: Geometry) -> Symmetries:

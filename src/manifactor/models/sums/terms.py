@@ -288,7 +288,15 @@ def find_sum(
     order = sorted(factors, key=lambda factor: -factor.variance)
     return Sum(
         directions=directions,
-        summands=tuple(_summand(shown, factor) for factor in order),
+        summands=tuple(
+            Summand(
+                factor.sheet,
+                np.linalg.lstsq(shown, factor.at.means, rcond=None)[0],
+                factor.variance,
+                factor.sheet.explained,
+            )
+            for factor in order
+        ),
         left=share_left(shown, order),
         noise_left=is_noise(rest_of(shown, order)),
         axes_error=axes_error(order),
@@ -412,20 +420,17 @@ def _parts(rest: np.ndarray) -> list[np.ndarray]:
     structured = [part.variance for part, bell in zip(parts, bells, strict=True) if not bell]
     # It is not noise if it is wider than a quarter of the weakest other part.
     least = min(structured, default=0.0) / 16
+
+    def is_wide(part: independence.IndependentPart) -> bool:
+        # Gaussians of equal variance beside anything else are noise.
+        count = len(part.writing)
+        return part.variance / count > least and (count == 1 or not part.gaussian)
+
     return [
         part(turned) @ axes
         for part, bell in zip(parts, bells, strict=True)
-        if not bell or not structured or _is_wide(part, least)
+        if not bell or not structured or is_wide(part)
     ]
-
-
-def _is_wide(part: independence.IndependentPart, least: float) -> bool:
-    """Whether a bell-shaped part is more than noise beside others.
-
-    Gaussians of equal variance beside anything else are noise.
-    """
-    count = len(part.writing)
-    return part.variance / count > least and (count == 1 or not part.gaussian)
 
 
 def is_noise(rest: np.ndarray) -> bool:
@@ -484,12 +489,6 @@ def axes_error(factors: Sequence[Fitted]) -> float:
     return float(
         independence.axes_errors(np.array(variances), len(factors[0].at.places)).max(initial=0.0)
     )
-
-
-def _summand(samples: np.ndarray, factor: Fitted) -> Summand:
-    """A fitted factor without the samples that it was fitted to."""
-    start = np.linalg.lstsq(samples, factor.at.means, rcond=None)[0]
-    return Summand(factor.sheet, start, factor.variance, factor.sheet.explained)
 
 
 def agreement(
