@@ -47,11 +47,6 @@ MOST_IMAGES = 3000
 IMAGES_PER_NEIGHBOR = 30
 
 
-def image_settings(options: FitOptions) -> ImageSettings:
-    """Return how images become samples."""
-    return ImageSettings(**options.values(*OF_IMAGES))
-
-
 def is_cs(path: Path | str) -> bool:
     """Return whether a file is one of cryoSPARC, by its name."""
     return Path(path).suffix.lower() == ".cs"
@@ -75,19 +70,19 @@ class OfParticles(Opened):
         why = "few images with many neighbours average out more noise"
         return (MOST_IMAGES, why) if self.of_images else super().most
 
-    def settings(self, n_fitted: int, parameters: dict) -> tuple[dict, dict[str, Choice]]:
+    def settings(self, n_fitted: int, given: dict) -> tuple[dict, dict[str, Choice]]:
         """Return parameters of the fit that suit images, and what was chosen."""
         if not self.made:
             return {}, {}
-        own: dict = {"preparation": "none"}
+        parameters: dict = {"preparation": "none"}
         choices = {}
-        if self.of_images and parameters["n_neighbors"] == "auto":
+        if self.of_images and given["n_neighbors"] == "auto":
             near = choices["neighbours"] = neighbors_of_images(n_fitted)
-            own["n_neighbors"] = near.value
+            parameters["n_neighbors"] = near.value
         # Noise is removed from the images or volumes.
         text = f"noise is removed where the input is read: {self.made}"
         choices["preparation"] = Choice("principal components", text)
-        return own, choices
+        return parameters, choices
 
 
 def neighbors_of_images(n_fitted: int) -> Choice:
@@ -164,7 +159,7 @@ class UnreadImages(OfParticles):
     path: Path
     source: ImageSource
     view: View | None = None  # the images in one frame; None for volumes
-    settings_of: ImageSettings = field(default_factory=ImageSettings)
+    image_settings: ImageSettings = field(default_factory=ImageSettings)
     notes: tuple[str, ...] = ()
     made = "images or volumes"
 
@@ -186,7 +181,7 @@ class UnreadImages(OfParticles):
     @property
     def n_columns(self) -> int:
         """How many columns are expected."""
-        return self.settings_of.components or min(10, self.n_samples - 1)
+        return self.image_settings.components or min(10, self.n_samples - 1)
 
     def costs(self, start: float, held: float, n_cores: int) -> list[PartCost]:
         """Return the cost of reading and of making samples."""
@@ -197,7 +192,7 @@ class UnreadImages(OfParticles):
         found: Components | VolumeComponents = (
             volume_components(self.source)
             if self.view is None
-            else image_components(self.view, self.settings_of, rng=rng)
+            else image_components(self.view, self.image_settings, rng=rng)
         )
         how: dict[str, Any] = {"particles": self.particles, "components": found}
         return ParticleInput(found.samples, self.rows, notes=self.notes, **how)
@@ -223,7 +218,7 @@ def particles_of_one_view(
 
 def _unread_images(path: Path, particles: Particles | None, options: FitOptions) -> UnreadImages:
     """Return images that are enough, and that the settings suit."""
-    settings, choice = image_settings(options), ParticleChoice.of(options)
+    settings, choice = ImageSettings(**options.values(*OF_IMAGES)), ParticleChoice.of(options)
     view = run_images(path, particles, phase_flip=settings.phase_flip, choice=choice)
     source = view.source
     if len(source) < FEWEST_SAMPLES:

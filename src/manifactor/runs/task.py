@@ -54,8 +54,8 @@ def plan_fit(samples: Opened, options: FitOptions) -> FitPlan:
     """Return which samples to fit and how, before anything is computed."""
     rows, how_many = _draw(samples, options)
     parameters = {**options.parameters, "random_state": options.seed}
-    own, choices = samples.settings(len(rows), parameters)
-    factorizer = ManifoldFactorizer(**{**parameters, **own})
+    suited, choices = samples.settings(len(rows), parameters)
+    factorizer = ManifoldFactorizer(**{**parameters, **suited})
     return FitPlan(rows, factorizer, {"samples fitted": how_many, **choices})
 
 

@@ -47,8 +47,8 @@ class Opened:
         """How many samples are fitted at most, and why."""
         return MOST_DRAWN, why_at_most(MOST_DRAWN)
 
-    def settings(self, n_fitted: int, parameters: dict) -> tuple[dict, dict[str, Choice]]:
-        """Return parameters of the fit that suit the input better, and what was chosen."""
+    def settings(self, n_fitted: int, given: dict) -> tuple[dict, dict[str, Choice]]:
+        """Return parameters in place of those given, and what was chosen."""
         return {}, {}
 
     def costs(self, start: float, held: float, n_cores: int) -> list:
