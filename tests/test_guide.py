@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from manifactor import MODELS
 from manifactor.command.main import main
 from manifactor.judging.table import CRITERIA
 
@@ -127,8 +128,10 @@ def test_every_test_behind_a_verdict_has_a_row_on_the_pages_about_it(page, heade
     assert set(CRITERIA) - names_in_tables(page, header) == set()
 
 
-def test_the_page_of_models_names_tests_that_there_are():
+def test_the_page_of_models_has_a_row_for_each_and_names_tests_that_there_are():
     page = (DOCS / "models.md").read_text(encoding="utf-8")
+    rows = re.findall(r"\| \[([a-z ]+)\]\(#[a-z-]+\) \| ([^|]+) \|", page)
+    assert rows == [(model.name, model.meaning) for model in MODELS.values()]
     named = set(re.findall(r'\("([a-z ]+)"\)', page))
     assert len(named) > 15
     assert named <= set(CRITERIA)

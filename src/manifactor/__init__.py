@@ -16,6 +16,7 @@ if TYPE_CHECKING:  # for type checkers, which cannot follow `_HOMES`
     from manifactor.judging.evidence import Evidence as Evidence
     from manifactor.judging.evidence import NoProductStructureWarning as NoProductStructureWarning
     from manifactor.judging.evidence import SampleWarning as SampleWarning
+    from manifactor.kinds import MODELS as MODELS
     from manifactor.operators.engines.solvers import EigenpairWarning as EigenpairWarning
     from manifactor.operators.neighbors import DisconnectedGraphWarning as DisconnectedGraphWarning
     from manifactor.operators.spectrum import Spectrum as Spectrum
@@ -34,6 +35,7 @@ _HOMES = {
     "EigenpairWarning": "manifactor.operators.engines.solvers",
     "Evidence": "manifactor.judging.evidence",
     "Factor": "manifactor.factors.factor",
+    "MODELS": "manifactor.kinds",
     "ManifoldFactorizer": "manifactor.estimators",
     "NoProductStructureWarning": "manifactor.judging.evidence",
     "SampleWarning": "manifactor.judging.evidence",
