@@ -89,10 +89,6 @@ class Reading:
         """Return embedding and coordinate, given all functions, (n, n_spectrum_functions)."""
         return self.on_shape(self.chart(functions))
 
-    def place_by(self, values: np.ndarray) -> shapes.Places:
-        """Return embedding and coordinate, given the values of `chart.combinations`."""
-        return self.on_shape(self.chart.read(values))
-
     def on_shape(self, chart_values: np.ndarray) -> shapes.Places:
         """Return embedding and coordinate, given the values of the chart."""
         return shapes.place_on_shape(self.topology, chart_values, self.cloud, self.ends)

@@ -129,14 +129,14 @@ def find_loadings(
     spread = np.sqrt(variance)
     explained[:, spread <= 1e-12 * (np.abs(mean) + spread.max(initial=0))] = 0
     explained = quotient(explained, variance)
-    together, found = np.clip(explained.sum(axis=0), 0, 1), np.clip(explained, 0, None)
+    together, shares = np.clip(explained.sum(axis=0), 0, 1), np.clip(explained, 0, None)
     # What is a little below 0 by chance counts as 0, and the other parts have less.
-    found *= quotient(together, found.sum(axis=0))
+    shares *= quotient(together, shares.sum(axis=0))
     curves = _curves(space, values)
     return Loadings(
         columns=tuple(range(len(mean)) if columns is None else columns),
-        shares=found[:n_factors].T,
-        interactions=found[n_factors:].T,
+        shares=shares[:n_factors].T,
+        interactions=shares[n_factors:].T,
         pairs=tuple(combinations(range(n_factors), 2)),
         noise=1 - together,
         variances=variance,

@@ -148,8 +148,8 @@ def _place_combined(
     far = at.distance > functions.reach
     values = np.split(at.combined, ends[:-1], axis=1)
     out = [
-        Placed(*reading.place_by(columns), np.where(far, 0.0, confidence[at.nearest]))
-        for reading, columns, confidence in zip(readings, values, confidences, strict=True)
+        Placed(*reading.on_shape(reading.chart.read(own)), np.where(far, 0.0, sure[at.nearest]))
+        for reading, own, sure in zip(readings, values, confidences, strict=True)
     ]
     if stray is None:
         return out

@@ -71,19 +71,18 @@ class Integrated(ByFunctions):
         """
         assert factor.coordinate is not None
         rows = step.diffusion.graph.distinct
-        known, slopes = factor.coordinate[rows], chosen(line, rows)
+        coordinate, slopes = factor.coordinate[rows], chosen(line, rows)
         samples = chosen(step.diffusion.samples, rows)
         weights = sp.csr_array(step.weights)
         sums = weights.sum(axis=1)
         mean = sp.csr_array(sp.diags_array(1 / np.where(sums > 0, sums, 1)) @ weights)
         here = slopes[np.asarray(mean.argmax(axis=1)).ravel()]
         # Each neighbour j says u_j + (s_j + s) . (x - x_j) / 2.
-        own = np.einsum("np,np->n", samples, slopes)
-        told = mean @ (known - own / 2)
-        told += np.einsum("np,np->n", step.X, mean @ slopes + here) / 2
-        told -= np.einsum("np,np->n", mean @ samples, here) / 2
-        told[step.nearest >= 0] = known[step.nearest[step.nearest >= 0]]
-        return np.clip(told, 0, 1)
+        along = mean @ (coordinate - np.einsum("np,np->n", samples, slopes) / 2)
+        along += np.einsum("np,np->n", step.X, mean @ slopes + here) / 2
+        along -= np.einsum("np,np->n", mean @ samples, here) / 2
+        along[step.nearest >= 0] = coordinate[step.nearest[step.nearest >= 0]]
+        return np.clip(along, 0, 1)
 
 
 def integrated(
@@ -130,10 +129,10 @@ def _integrated(
 def _weights(affinity: Affinity) -> sp.csr_array:
     """Return the kernel between different samples, whatever their density."""
     pull = sp.diags_array(affinity.pull / affinity.pull.mean())
-    found = sp.csr_array(pull @ affinity.kernel @ pull)
-    found.setdiag(0)
-    found.eliminate_zeros()
-    return found
+    weights = sp.csr_array(pull @ affinity.kernel @ pull)
+    weights.setdiag(0)
+    weights.eliminate_zeros()
+    return weights
 
 
 def _unit_slopes(
@@ -167,8 +166,8 @@ def _slopes(
     right = pick @ (weighted * (rough[column] - rough[rows][row])[:, None])
     extent = np.einsum("naa->n", gram)
     ridge = SLOPE_RIDGE * np.maximum(extent, 1e-9 * extent.max())
-    found = np.linalg.solve(gram + ridge[:, None, None] * np.eye(q), right[:, :, None])
-    return (own.axes @ found)[:, :, 0]
+    inside = np.linalg.solve(gram + ridge[:, None, None] * np.eye(q), right[:, :, None])
+    return (own.axes @ inside)[:, :, 0]
 
 
 def _integral(samples: np.ndarray, slopes: np.ndarray, near: sp.csr_array) -> np.ndarray:
@@ -183,6 +182,4 @@ def _integral(samples: np.ndarray, slopes: np.ndarray, near: sp.csr_array) -> np
     # A little of the identity: the coordinate is known up to a constant.
     regular = laplacian + 1e-9 * degree.mean() * sp.eye_array(len(own))
     scale = sp.diags_array(1 / np.maximum(degree, np.finfo(float).tiny))
-    target = (target - target.mean()) / 2
-    found, _ = cg(regular, target, rtol=1e-6, maxiter=3000, M=scale)
-    return found
+    return cg(regular, (target - target.mean()) / 2, rtol=1e-6, maxiter=3000, M=scale)[0]
