@@ -11,19 +11,16 @@ from threading import Event
 
 import pytest
 
-from manifactor import DisconnectedGraphWarning, ManifoldFactorizer, SampleWarning, datasets
+from manifactor import ManifoldFactorizer, SampleWarning, datasets
 from manifactor._support.errors import (
     extra,
     first_sentence,
-    held_warnings,
     is_unsafe,
     issue,
-    parted,
     printable,
     shell_line,
     warn_caller,
 )
-from manifactor._support.threads import map_threads
 
 
 @pytest.fixture
@@ -83,22 +80,13 @@ def test_a_warning_names_the_line_that_called_the_package():
     assert SampleWarning in {warning.category for warning in caught}
 
 
-def test_held_warnings_are_issued_once_and_can_be_parted():
-    with held_warnings() as held:
+def test_recorded_warnings_are_issued_once():
+    with warnings.catch_warnings(record=True, action="always") as recorded:
         for _ in range(2):
             warn_caller("few", SampleWarning)
-        warn_caller("apart", DisconnectedGraphWarning)
-    of_graph, others = parted(held, DisconnectedGraphWarning)
     with warnings.catch_warnings(record=True, action="always") as caught:
-        issue(others)
-    assert [str(each.message) for each in caught] == ["few"]
-    assert [str(each.message) for each in of_graph] == ["apart"]
-
-
-def test_warnings_of_threads_started_inside_are_held_too():
-    with held_warnings() as held:
-        map_threads(lambda text: warn_caller(text, UserWarning), ["one", "two"])
-    assert {str(each.message) for each in held} == {"one", "two"}
+        issue(recorded)
+    assert [(str(each.message), each.category) for each in caught] == [("few", SampleWarning)]
 
 
 def test_fits_that_overlap_in_threads_leave_the_filters_of_warnings_alone():
@@ -113,7 +101,7 @@ def test_fits_that_overlap_in_threads_leave_the_filters_of_warnings_alone():
         assert first_ended.wait(60)
 
     def fit(callback):
-        # Asking for one factor is enough to hold warnings, and warns of nothing.
+        # Asking for one factor warns of nothing.
         return ManifoldFactorizer(1, random_state=0, callback=callback).fit(X)
 
     before = list(warnings.filters)

@@ -4,9 +4,8 @@ import os
 import shlex
 import sys
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass
 from importlib import import_module
 from types import ModuleType
@@ -128,11 +127,6 @@ def _quoted(word: str) -> str:
 
 PACKAGE = __name__.partition(".")[0]
 
-# Where warnings of this package are collected; None where they are issued at once.
-# `warnings.catch_warnings` would change the filters of the whole process, and contexts that overlap
-# in threads would not restore them.
-_held: ContextVar[list[warnings.WarningMessage] | None] = ContextVar("_held", default=None)
-
 
 @dataclass(frozen=True)
 class Warned:
@@ -170,46 +164,11 @@ def warn_caller(message: str, category: type[Warning]) -> None:
         and frame.f_globals.get("__name__", "").partition(".")[0] == PACKAGE
     ):
         level, frame = level + 1, frame.f_back
-    held = _held.get()
-    if held is None:
-        warnings.warn(message, category, stacklevel=level)
-        return
-    file, line = frame.f_code.co_filename, frame.f_lineno
-    held.append(warnings.WarningMessage(category(message), category, file, line))
+    warnings.warn(message, category, stacklevel=level)
 
 
-@contextmanager
-def held_warnings() -> Iterator[list[warnings.WarningMessage]]:
-    """Yield a list that collects this package's warnings, which are not issued.
-
-    Only those of this thread, and of threads that `map_threads` and `map_panels` start inside the
-    context. Warnings of other packages are issued as always.
-    """
-    held: list[warnings.WarningMessage] = []
-    token = _held.set(held)
-    try:
-        yield held
-    finally:
-        _held.reset(token)
-
-
-def issue(held: Iterable[warnings.WarningMessage]) -> None:
-    """Issue warnings that were held back, for the lines that they name, each once.
-
-    Inside another context that holds warnings, they are held there.
-    """
-    different = {(str(each.message), each.filename, each.lineno): each for each in held}
-    outer = _held.get()
-    if outer is not None:
-        outer.extend(different.values())
-        return
-    for each in different.values():
-        warnings.warn_explicit(each.message, each.category, each.filename, each.lineno)
-
-
-def parted(
-    held: Sequence[warnings.WarningMessage], category: type[Warning]
-) -> tuple[list[warnings.WarningMessage], list[warnings.WarningMessage]]:
-    """Return the warnings of a category, and all others."""
-    ours = [each for each in held if issubclass(each.category, category)]
-    return ours, [each for each in held if not issubclass(each.category, category)]
+def issue(recorded: Iterable[warnings.WarningMessage]) -> None:
+    """Issue warnings that were recorded, for the lines that they name, each once."""
+    different = {(str(each.message), each.filename, each.lineno): each for each in recorded}
+    for warning in different.values():
+        warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)

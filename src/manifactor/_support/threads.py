@@ -90,8 +90,8 @@ def over_cores(work: Callable[..., T], *items: Sequence) -> Iterator[T]:
     Two items for each core are ahead of what was taken: results stay few, however slow whoever
     takes them is.
     """
-    # Each in a copy of the caller's context, whose variables say, for instance, where warnings are
-    # collected.
+    # Each in a copy of the caller's context, whose variables say, for instance, what numpy does
+    # about an overflow.
     tasks = [partial(copy_context().run, work, *each) for each in zip(*items, strict=True)]
     # One item, or one core, needs no thread.
     if min(len(tasks), cores()) < 2:
