@@ -84,7 +84,7 @@ EMPTY = "<svg viewBox='0 0 1 1'></svg>"
 @pytest.fixture
 def undrawn(monkeypatch):
     """Pages without their drawings, which take most of the time."""
-    monkeypatch.setattr("manifactor.views.figures.drawn", lambda *_: EMPTY)
+    monkeypatch.setattr("manifactor.views.figures.svg_of", lambda *_: EMPTY)
 
 
 @pytest.fixture(scope="session")

@@ -30,14 +30,14 @@ pytest.importorskip("matplotlib")
 @pytest.fixture(scope="module")
 def page(moving_run):
     # Two of the drawings, which take most of the time, and a ninth of the cells.
-    draw = figures.drawn
+    draw = figures.svg_of
 
     def drawn(name, *given):
         return draw(name, *given) if name in ("seen1", "deviation1") else EMPTY
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pages, "BANDS", 16)
-        patch.setattr(figures, "drawn", drawn)
+        patch.setattr(figures, "svg_of", drawn)
         return write_report(moving_run).read_text(encoding="utf-8")
 
 
@@ -162,7 +162,7 @@ def given_page(given, volumes, shown, tmp_path_factory):
     typed = ["report", str(given), "--out", str(out), "--volumes", str(volumes)]
     kept = (given / MODEL_FILE).stat().st_mtime_ns
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(figures, "drawn", lambda *_: EMPTY)
+        patch.setattr(figures, "svg_of", lambda *_: EMPTY)
         assert main([*typed, "--view", "0,90", "--width", "30"]) == 0
     assert (given / MODEL_FILE).stat().st_mtime_ns == kept
     return out.read_text(encoding="utf-8")

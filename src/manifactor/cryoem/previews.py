@@ -88,7 +88,7 @@ class Images(Preview):
         """Return the mean image."""
         return mean_and_first(self.source, rows, weights, singles=0)[0]
 
-    def shown(self, rows: np.ndarray, weights: np.ndarray, look: Viewpoint) -> dict:
+    def show(self, rows: np.ndarray, weights: np.ndarray, look: Viewpoint) -> dict:
         """Return the mean image and the nearest single ones."""
         return pictures(*mean_and_first(self.source, rows, weights, singles=look.singles))
 
@@ -102,7 +102,7 @@ class Volumes(Images):
         """Return a slice of the mean volume."""
         return self._cut(rows, weights, look)[0]
 
-    def shown(self, rows: np.ndarray, weights: np.ndarray, look: Viewpoint) -> dict:
+    def show(self, rows: np.ndarray, weights: np.ndarray, look: Viewpoint) -> dict:
         """Return a slice of the mean volume, and its number."""
         cut, depth = self._cut(rows, weights, look)
         return {"image": data_url(cut), "slice": depth + 1}
@@ -166,12 +166,12 @@ class Directed(Images):
 
     cone: Cone
 
-    def shown(self, rows: np.ndarray, weights: np.ndarray, look: Viewpoint) -> dict:
+    def show(self, rows: np.ndarray, weights: np.ndarray, look: Viewpoint) -> dict:
         """Return the mean of some of the images, the nearest ones, and what they are of."""
         assert isinstance(self.source, View)
         cone = {"width": self.cone.width, "images": self.cone.n_particles}
         cone["corrected"] = self.source.weigh
-        return {"cone": cone, **(super().shown(rows, weights, look) if len(rows) else {})}
+        return {"cone": cone, **(super().show(rows, weights, look) if len(rows) else {})}
 
 
 @dataclass(frozen=True)
@@ -186,7 +186,7 @@ class MoleculePreview(Preview):
     kind = "molecule"
     of_samples = False
 
-    def described(self) -> dict:
+    def about(self) -> dict:
         """Return what the page needs to show samples."""
         motions, view = self.what.motions, self.what.view(0)
         bars = {name: scale_bar(width) for name, width in self.widths.items() if width}
@@ -209,9 +209,9 @@ class MoleculePreview(Preview):
         }
         first = bars.get(next(iter(self.sources)))
         own = {"bar": first, "bars": bars, "views": views, "sources": self.sources}
-        return {**super().described(), **own}
+        return {**super().about(), **own}
 
-    def shown(self, rows: np.ndarray, weights: np.ndarray, look: Viewpoint) -> dict:
+    def show(self, rows: np.ndarray, weights: np.ndarray, look: Viewpoint) -> dict:
         """Return the molecule, or a given volume, at the places of a look."""
         volumes, picture = self.what.volumes, self.picture(rows, weights, look)
         if volumes is None or look.source != "volumes":
@@ -231,7 +231,7 @@ class MoleculePreview(Preview):
         # The volumes have no finer detail.
         return np.zeros(0) if motions is None else motions.image(look.at, look.view, size=192)
 
-    def seen(self, look: Viewpoint) -> Preview:
+    def facing(self, look: Viewpoint) -> Preview:
         """Return what shows the images of a direction, or places."""
         return self.directed(look.view) if look.source == "images" else self
 

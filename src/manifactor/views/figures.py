@@ -37,7 +37,7 @@ def scale_bar(width: float) -> dict[str, float]:
     return {"length": length, "share": length / width}
 
 
-def drawn(name: str, size: tuple[float, float], draw: Callable) -> str:
+def svg_of(name: str, size: tuple[float, float], draw: Callable) -> str:
     """Return the SVG of what `draw` draws on axes."""
     with plots.style(plots.PAGE):
         figure = plots.new_figure(*size)
@@ -56,7 +56,7 @@ def panel(
     scrolls: str = "",
 ) -> Figure:
     """Return a drawing of that many inches."""
-    svg = drawn(name, size, draw)
+    svg = svg_of(name, size, draw)
     return Figure(caption, f"{alt} {caption}", svg, kind=kind, scrolls=scrolls)
 
 
@@ -115,7 +115,7 @@ def embedding(fit: ManifoldFactorizer, f: int) -> Figure:
         parts.append(f"Drawn: {count:,} of {total:,} fitted samples.")
     name = plots.COLOURED[factor.topology]
     alt = f"Cloud of {count:,} samples on factor {f + 1}, {factor.shape}, coloured by {name}."
-    svg = drawn(
+    svg = svg_of(
         f"embedding{f + 1}", (3.3, 2.9), partial(_untitled, plots.embedding, fit=fit, factor=f)
     )
     return Figure(" ".join(parts), alt, svg, kind="cloud")

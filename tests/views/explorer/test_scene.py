@@ -18,7 +18,7 @@ from manifactor.runs.places import Place
 from manifactor.views import plots
 from manifactor.views.explorer.columns import (
     Column,
-    described_factor,
+    about_factor,
     in_polygon,
     inside,
     place_columns,
@@ -77,7 +77,7 @@ def test_a_run_of_numbers_shows_its_features(torus_run):
 def test_many_samples_are_thinned_for_drawing_and_counted_all(run, monkeypatch):
     monkeypatch.setattr("manifactor.views.explorer.scene.MOST_SHOWN", 100)
     scene = open_scene(run)
-    found = scene.selected([{"column": "factor1", "low": 0, "high": 0.5}])
+    found = scene.select([{"column": "factor1", "low": 0, "high": 0.5}])
     shown = np.unpackbits(np.frombuffer(base64.b64decode(found["shown"]), dtype=np.uint8))
     inside = scene.run.places[0].coordinate <= 0.5
     assert len(scene.shown) == 100
@@ -135,7 +135,7 @@ def test_a_sample_without_a_number_is_in_no_range():
 def test_a_circle_is_drawn_round_with_confidence_outwards():
     circle = Place(np.radians([0.0, 90.0, 180.0]), "circle", np.array([1.0, 0.0, 0.5]))
     columns = place_columns([circle])
-    view = described_factor(columns, 1, circle)["view"]
+    view = about_factor(columns, 1, circle)["view"]
     x, y = (columns[view[axis]].values for axis in "xy")
     assert np.allclose(np.hypot(x, y), [1, 0.4, 0.7])
     assert np.allclose(np.degrees(np.arctan2(y, x)) % 360, [0, 90, 180])

@@ -40,7 +40,7 @@ class Column:
             return 0.0, 1.0
         return float(finite.min()), float(finite.max())
 
-    def described(self) -> dict:
+    def about(self) -> dict:
         """Return what the page needs to list the column."""
         low, high = self.limits()
         own = {"label": self.label, "group": self.group, "cyclic": self.cyclic}
@@ -75,7 +75,7 @@ def place_columns(places: Sequence[Place]) -> dict[str, Column]:
     return columns
 
 
-def described_factor(columns: Mapping[str, Column], number: int, place: Place) -> dict:
+def about_factor(columns: Mapping[str, Column], number: int, place: Place) -> dict:
     """Return what the page needs to draw a factor, counted from 1, and to move along it.
 
     It starts in the middle; at a sample where a surface may have none there.

@@ -55,13 +55,13 @@ class Preview:
     rows: np.ndarray | None = None
     places: tuple[Place, ...] = ()
 
-    def described(self) -> dict:
+    def about(self) -> dict:
         """Return what the page needs to show samples."""
         bar = scale_bar(self.width) if self.width else None
         own = {"kind": self.kind, "count": self.count, "why": self.why}
         return {**own, "limits": self.limits, "bar": bar, "bars": {}, "views": None, "sources": {}}
 
-    def seen(self, look: Viewpoint) -> "Preview":
+    def facing(self, look: Viewpoint) -> "Preview":
         """Return what shows the samples of a look."""
         return self
 
@@ -73,7 +73,7 @@ class Preview:
         """Return the mean of these samples: an image, or the first columns; empty for nothing."""
         return np.zeros(0)
 
-    def shown(self, rows: np.ndarray, weights: np.ndarray, look: Viewpoint) -> dict:
+    def show(self, rows: np.ndarray, weights: np.ndarray, look: Viewpoint) -> dict:
         """Return these samples, with weights that sum to 1, ready for JSON."""
         return {}
 
@@ -89,7 +89,7 @@ class FeaturePreview(Preview):
         """Return the means of the columns."""
         return weights @ np.asarray(self.samples[rows, :MOST_FEATURES], dtype=float)
 
-    def shown(self, rows: np.ndarray, weights: np.ndarray, look: Viewpoint) -> dict:
+    def show(self, rows: np.ndarray, weights: np.ndarray, look: Viewpoint) -> dict:
         """Return mean and spread of every column, and the nearest single samples."""
         near = np.asarray(self.samples[rows, :MOST_FEATURES], dtype=float)
         mean = weights @ near

@@ -20,7 +20,7 @@ from manifactor.views import words
 from manifactor.views.explorer.columns import (
     INNER_RADIUS,
     Column,
-    described_factor,
+    about_factor,
     inside,
     run_columns,
 )
@@ -160,7 +160,7 @@ class RunScene:
         return {f: strata(places, f, count=count) for f in (None, *range(len(places)))}
 
     @cached_property
-    def described(self) -> dict[str, Section]:
+    def sections(self) -> dict[str, Section]:
         """All that is said of the result."""
         return words.describe(self.run.record, self.fit)
 
@@ -168,7 +168,7 @@ class RunScene:
     def factors(self) -> list[dict]:
         """What the page needs to draw every factor, and to move along it."""
         places = enumerate(self.run.places, start=1)
-        return [described_factor(self.columns, number, place) for number, place in places]
+        return [about_factor(self.columns, number, place) for number, place in places]
 
     @property
     def most_averaged(self) -> int:
@@ -183,8 +183,8 @@ class RunScene:
         return {
             "name": run.folder.resolve().name,
             "input": words.input_name(record),
-            "verdict": " ".join(self.described["verdict"].sentences),
-            "warnings": [*self.described["warnings"].sentences, *run.warnings, *self.missing],
+            "verdict": " ".join(self.sections["verdict"].sentences),
+            "warnings": [*self.sections["warnings"].sentences, *run.warnings, *self.missing],
             "samples": len(run.rows),
             "shown": len(self.shown),
             "factors": [
@@ -195,8 +195,8 @@ class RunScene:
                 }
                 for f, (factor, described) in factors
             ],
-            "columns": {name: each.described() for name, each in self.columns.items()},
-            "preview": self.preview.described(),
+            "columns": {name: each.about() for name, each in self.columns.items()},
+            "preview": self.preview.about(),
             "inner": INNER_RADIUS,
             # The page refuses more before it asks.
             "most_averaged": self.most_averaged,
@@ -213,14 +213,14 @@ class RunScene:
     def near(self, at: Sequence[Sequence[float]], *, look: Viewpoint, **how) -> dict:
         """Return the mean of about `count` samples near a place, and the nearest."""
         found, reached = self._near(at, look=look, **how)
-        return {"reach": reached, **self._shown(*found, replace(look, at=tuple(at)))}
+        return {"reach": reached, **self._show(*found, replace(look, at=tuple(at)))}
 
     def _near(
         self, at: Sequence[Sequence[float]], *, factor: int, mode: str, count: int, look: Viewpoint
     ) -> tuple[Found, dict[int, float]]:
         """Return the samples near a place, and how far they reach on each factor."""
         one = factor if mode == "matched" else None
-        preview, among = self._seen(look)
+        preview, among = self._facing(look)
         if preview.rows is None:
             searched = self.strata[one]
         elif len(among):
@@ -232,12 +232,12 @@ class RunScene:
         rows, weights, reached = searched.near(at, count)
         return (preview, among, rows, weights), reached
 
-    def _seen(self, look: Viewpoint) -> tuple[Preview, np.ndarray]:
+    def _facing(self, look: Viewpoint) -> tuple[Preview, np.ndarray]:
         """Return what shows samples, and which they are: those seen from a direction, or all."""
-        preview = self.preview.seen(look)
+        preview = self.preview.facing(look)
         return preview, np.arange(len(self.run.rows)) if preview.rows is None else preview.rows
 
-    def _shown(
+    def _show(
         self, preview: Preview, among: np.ndarray, rows: np.ndarray, weights: np.ndarray, look
     ) -> dict:
         nearest, places = among[rows[: look.singles]], self.run.places
@@ -247,7 +247,7 @@ class RunScene:
             "names": [self.run.names[row] for row in nearest] if self.run.names else [],
             "places": [_rounded(place.displayed, nearest) for place in places],
             "deviations": [_rounded(place.displayed_deviation, nearest) for place in places],
-            **preview.shown(rows, weights, look),
+            **preview.show(rows, weights, look),
         }
 
     def grid(self, factors, side: int, *, at, count: int, mode: str, look, **_) -> dict:
@@ -290,7 +290,7 @@ class RunScene:
 
     def mean(self, selections: Sequence[Sequence[Mapping]], look: Viewpoint) -> dict:
         """Return the mean of a selection, or the difference of two."""
-        preview, among = self._seen(look)
+        preview, among = self._facing(look)
         if not preview.of_samples:
             raise ValueError("a selection has a mean of images only: choose images above.")
         chosen = [np.flatnonzero(inside(self.columns, each)[among]) for each in selections]
@@ -301,7 +301,7 @@ class RunScene:
         found = [(rows, np.full(len(rows), 1 / len(rows))) for rows in some]
         shown = {"counts": list(map(len, chosen)), "most": MOST_CHOSEN}
         if len(found) == 1:
-            return {**self._shown(preview, among, *found[0], look), **shown}
+            return {**self._show(preview, among, *found[0], look), **shown}
         one, two = (preview.picture(*each, look) for each in found)
         if one.ndim == 1:
             return {**shown, "mean": (one - two).tolist(), "spread": [0.0] * len(one)}
@@ -310,16 +310,16 @@ class RunScene:
     def sample(self, number: int) -> dict:
         """Return one of the samples that are drawn."""
         everyone, one = np.arange(len(self.run.rows)), self.preview.of_one()
-        return self._shown(one, everyone, self.shown[[number]], np.ones(1), Viewpoint())
+        return self._show(one, everyone, self.shown[[number]], np.ones(1), Viewpoint())
 
-    def selected(self, conditions: Sequence[Mapping]) -> dict:
+    def select(self, conditions: Sequence[Mapping]) -> dict:
         """Return how many samples meet the conditions and, as bits, which of the drawn ones do."""
         found = inside(self.columns, conditions)
         # 50,000 samples are 8 kB, in every answer while a lasso is drawn.
         bits = np.packbits(found[self.shown]).tobytes()
         return {"count": int(found.sum()), "shown": b64encode(bits).decode()}
 
-    def exported(self, conditions: Sequence[Mapping], suffix: str) -> bytes:
+    def export(self, conditions: Sequence[Mapping], suffix: str) -> bytes:
         """Return the samples that meet the conditions as the bytes of a file."""
         chosen = np.flatnonzero(inside(self.columns, conditions))
         if not len(chosen):
@@ -342,12 +342,12 @@ class RunScene:
         """Return the evidence and the diagnostics of the report as HTML."""
         about = words.about_samples(self.run.record, self.fit)
         sentences = [
-            *words.sentences(self.described, "verdict", "evidence", "findings"),
+            *words.sentences(self.sections, "verdict", "evidence", "findings"),
             *(text for each in self.added for text in each.sentences()),
-            *words.sentences(self.described, *about),
+            *words.sentences(self.sections, *about),
         ]
         page = templates().get_template("evidence.html")
-        return {"html": page.render(sentences=sentences, about=self.described)}
+        return {"html": page.render(sentences=sentences, about=self.sections)}
 
 
 def _rounded(values: np.ndarray | None, rows: np.ndarray) -> list | None:

@@ -179,7 +179,7 @@ class SelectRequest(ExplorerRequest):
     ] = Field(max_length=50)
     suffix: str = ""
 
-    def checked(self, scene: RunScene) -> list[dict]:
+    def check(self, scene: RunScene) -> list[dict]:
         """Return the conditions, as `columns.inside` takes them."""
         for each in self.conditions:
             if isinstance(each, LassoCondition):
@@ -195,11 +195,11 @@ class SelectRequest(ExplorerRequest):
                 )
         return [each.model_dump() for each in self.conditions]
 
-    def exported(self, scene: RunScene) -> bytes:
+    def export(self, scene: RunScene) -> bytes:
         """Return the selected samples as the bytes of a file."""
         # Never a path: the server makes the name.
         _require_known("suffix", self.suffix, scene.exports())
-        return scene.exported(self.checked(scene), self.suffix)
+        return scene.export(self.check(scene), self.suffix)
 
 
 class MeanRequest(SelectRequest):
@@ -312,7 +312,7 @@ def _answers(scene: RunScene, folder: Path | None) -> dict[str, tuple[type[BaseM
         return Response(scene.movie(**asked.arguments(scene)), media_type="image/gif")
 
     def mean(asked: MeanRequest) -> Response:
-        both = [each.checked(scene) for each in (asked, asked.other) if each]
+        both = [each.check(scene) for each in (asked, asked.other) if each]
         return JSONResponse(scene.mean(both, asked.near.arguments(scene)["look"]))
 
     def sample(asked: SampleRequest) -> Response:
@@ -327,7 +327,7 @@ def _answers(scene: RunScene, folder: Path | None) -> dict[str, tuple[type[BaseM
     def save(asked: SelectRequest) -> Response:
         if folder is None:
             raise ValueError("saving needs a folder: start the explorer with --save-to FOLDER.")
-        path = save_new(folder, asked.suffix, asked.exported(scene))
+        path = save_new(folder, asked.suffix, asked.export(scene))
         # Without following the file itself, which is not a link.
         return JSONResponse({"saved": str(folder.resolve() / path.name)})
 
@@ -338,8 +338,8 @@ def _answers(scene: RunScene, folder: Path | None) -> dict[str, tuple[type[BaseM
         "mean": (MeanRequest, mean),
         "sample": (SampleRequest, sample),
         "name": (NameRequest, name),
-        "select": (SelectRequest, lambda asked: JSONResponse(scene.selected(asked.checked(scene)))),
-        "export": (SelectRequest, lambda asked: Response(asked.exported(scene), media_type=BYTES)),
+        "select": (SelectRequest, lambda asked: JSONResponse(scene.select(asked.check(scene)))),
+        "export": (SelectRequest, lambda asked: Response(asked.export(scene), media_type=BYTES)),
         "save": (SelectRequest, save),
     }
 

@@ -50,7 +50,7 @@ def points(
         Area of a point, in square points.
     """
     low, high = limits or (values.min(), values.max())
-    shown = thinned(len(xy), settings)
+    shown = thin(len(xy), settings)
     # Ten thousand circles would make the file large and slow to show.
     look = {"cmap": cmap, "vmin": low, "vmax": high, "linewidths": 0, "rasterized": True}
     ax.scatter(*xy[shown].T, c=values[shown], s=size, **look)
@@ -59,10 +59,10 @@ def points(
 
 def drawn(n_samples: int, *, settings: PlotSettings = PlotSettings()) -> int:
     """Return how many of the samples `points` draws."""
-    return len(range(n_samples)[thinned(n_samples, settings)])
+    return len(range(n_samples)[thin(n_samples, settings)])
 
 
-def thinned(n_samples: int, settings: PlotSettings) -> slice:
+def thin(n_samples: int, settings: PlotSettings) -> slice:
     """Return which samples are drawn: every so many, so that a drawing is the same each time."""
     return slice(None, None, ceil_div(n_samples, settings.most_points))
 

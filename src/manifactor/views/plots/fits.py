@@ -8,7 +8,7 @@ import numpy as np
 from manifactor._support.errors import extra
 from manifactor.factors.factor import angle_matrix, owners
 from manifactor.runs.places import Place
-from manifactor.views.plots.arrays import averages, bare, matrix, nothing, points, thinned
+from manifactor.views.plots.arrays import averages, bare, matrix, nothing, points, thin
 from manifactor.views.plots.styles import (
     CATEGORIES,
     COLOURED,
@@ -20,9 +20,9 @@ from manifactor.views.plots.styles import (
     circle_map,
     colour,
     colour_bar,
+    file_bytes,
     new_figure,
     on_axes,
-    saved,
     style,
 )
 
@@ -263,7 +263,7 @@ def web(ax, fit, *, xy: np.ndarray | None = None, settings: PlotSettings = PlotS
     if xy is None and fit.diffusion_.points is None:
         return nothing(ax, "distances do not tell where samples are drawn")
     xy = _plane(fit.diffusion_.points) if xy is None else np.asarray(xy, float)
-    shown = thinned(len(xy), settings)
+    shown = thin(len(xy), settings)
     ax.scatter(*xy[shown].T, s=1.5, color="#c8c8c8", linewidths=0, rasterized=True)
     # Fewer samples are predicted better, but leave lines rough.
     window = min(max(fit.inverse_neighbors(xy).value, 24), len(xy))
@@ -507,6 +507,6 @@ def _show_in_notebook(figure) -> None:
     if "inline" not in pyplot.get_backend() and pyplot.fignum_exists(figure.number):
         return  # it has a window
     with style():
-        png = saved(figure, "png", PlotSettings())
+        png = file_bytes(figure, "png", PlotSettings())
     extra("IPython.display").display_png(png, raw=True)
     pyplot.close(figure)

@@ -151,8 +151,8 @@ def picture(figure, *, settings: PlotSettings = PlotSettings()) -> dict[str, byt
     # The layout is computed: once for both files.
     figure.set_layout_engine("none")
     # Without its date, the same figure gives the same bytes.
-    vector = saved(figure, "pdf", settings, metadata={"CreationDate": None})
-    pixels = io.BytesIO(saved(figure, "png", settings))
+    vector = file_bytes(figure, "pdf", settings, metadata={"CreationDate": None})
+    pixels = io.BytesIO(file_bytes(figure, "png", settings))
     image = extra("PIL.Image").open(pixels).convert("RGB")
     small = io.BytesIO()
     image.quantize(settings.palette, dither=0).save(small, format="PNG", optimize=True)
@@ -161,10 +161,10 @@ def picture(figure, *, settings: PlotSettings = PlotSettings()) -> dict[str, byt
 
 def clear_picture(figure, suffix: str, *, settings: PlotSettings = PlotSettings()) -> bytes:
     """Return a figure, drawn in the style `CLEAR`, as a .png, .svg or .pdf without background."""
-    return saved(figure, suffix.removeprefix("."), settings, transparent=True)
+    return file_bytes(figure, suffix.removeprefix("."), settings, transparent=True)
 
 
-def saved(figure, kind: str, settings: PlotSettings, **options) -> bytes:
+def file_bytes(figure, kind: str, settings: PlotSettings, **options) -> bytes:
     """Return a figure as the content of a file."""
     buffer = io.BytesIO()
     figure.savefig(buffer, format=kind, dpi=settings.resolution, **options)
@@ -180,7 +180,7 @@ def svg(figure, name: str, *, settings: PlotSettings = PlotSettings()) -> str:
     those of two drawings in one page differ.
     """
     no_metadata = dict.fromkeys(("Creator", "Date", "Format", "Type"))
-    text = saved(figure, "svg", settings, transparent=True, metadata=no_metadata).decode()
+    text = file_bytes(figure, "svg", settings, transparent=True, metadata=no_metadata).decode()
     # A style element would apply to the whole page.
     text = re.sub(r"<!--.*?-->|<style.*?</style>", "", text, flags=re.DOTALL)
     text = _with_prefixed_ids(text, name)
