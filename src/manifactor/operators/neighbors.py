@@ -333,14 +333,11 @@ class NeighborGraph:
         method = self.method.value
         if self.search is not None or method not in (*SEARCHES, "cells", "metric"):
             return self
-        if metric is not None:
-            search = _metric_search(samples, self.n_neighbors or 1, metric, n_jobs)
-            search = search.among(self.distinct)
-            return replace(self, search=search.fit(chosen(samples, self.distinct)))
         # The device or the package of the fit need not be there now.
         if method in ("cells", "faiss"):
             method = choose_search(*samples.shape).value
-        search = make_search(method, self.n_neighbors or 1, n_jobs=n_jobs)
+        search = _search(samples, self.n_neighbors or 1, method, metric, n_jobs)
+        search = search if metric is None else search.among(self.distinct)
         return replace(self, search=search.fit(chosen(samples, self.distinct)))
 
     def without(self, isolated: np.ndarray, X: np.ndarray) -> "NeighborGraph":
@@ -413,10 +410,8 @@ def neighbor_graph(
     count: int | None = n_neighbors
     if choice.value == "custom":
         search, count = CustomSearch(clone(method, safe=False)), None
-    elif metric is not None:
-        search = _metric_search(X, n_neighbors, metric, n_jobs)
     else:
-        search = make_search(choice.value, n_neighbors, n_jobs=n_jobs, device=device)
+        search = _search(X, n_neighbors, choice.value, metric, n_jobs, device)
     whole, order = search, search.sample_order(X)
     inverse = np.empty_like(order)
     inverse[order] = np.arange(len(order))
@@ -435,11 +430,18 @@ def neighbor_graph(
     return _assembled(symmetric(distances), distinct, samples, search, count, choice)
 
 
-def _metric_search(
-    samples: np.ndarray, n_neighbors: int, metric: LocalMetric, n_jobs: int | None
-) -> MetricSearch:
-    """Return a search by a local metric of all samples."""
-    plain = make_search(choose_search(*samples.shape).value, n_neighbors, n_jobs=n_jobs)
+def _search(
+    X: np.ndarray,
+    n_neighbors: int,
+    method: str,
+    metric: LocalMetric | None,
+    n_jobs: int | None,
+    device: str = "cpu",
+) -> NeighborSearch:
+    """Return a search by its name, or by a local metric of all samples."""
+    if metric is None:
+        return make_search(method, n_neighbors, n_jobs=n_jobs, device=device)
+    plain = make_search(choose_search(*X.shape).value, n_neighbors, n_jobs=n_jobs)
     return MetricSearch(n_neighbors, metric, plain)
 
 

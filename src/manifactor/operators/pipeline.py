@@ -157,14 +157,10 @@ def kept_stages(diffusion: Operator) -> Stages:
         "neighbours": diffusion.graph,
         "spectrum": Walk(diffusion.graph, diffusion.affinity, diffusion.parts, diffusion.distinct),
     }
-    whole = not diffusion.graph.outliers.any()
-    return Stages(
-        {
-            name: (key, results[name])
-            for name, key in diffusion.keys.items()
-            if whole or name != "neighbours"
-        }
-    )
+    if diffusion.graph.outliers.any():
+        del results["neighbours"]
+    known = diffusion.keys.keys() & results.keys()
+    return Stages({name: (diffusion.keys[name], results[name]) for name in known})
 
 
 # The stages themselves.
