@@ -16,7 +16,7 @@ from manifactor.models.maxcut import Cut
 from manifactor.models.moves.integration import Integrated
 from manifactor.models.moves.unmixing import Unmixed
 from manifactor.models.peeling.division import Split
-from manifactor.models.sums.summands import ByTerms, DividedTerm, Sum
+from manifactor.models.sums.summands import ByTerms, Sum
 from manifactor.models.triplets import Triplets
 from manifactor.operators.operator import Operator
 from manifactor.samples.samples import Samples
@@ -72,11 +72,6 @@ class Factorization(PickledFields):
     def sum(self) -> Sum | None:
         """The terms that add up to the samples, if the factors are those."""
         return self.placer.sum if isinstance(self.placer, ByTerms) else None
-
-    @property
-    def divided(self) -> tuple[DividedTerm, ...]:
-        """Terms of the sum that have several factors."""
-        return self.placer.divided if isinstance(self.placer, ByTerms) else ()
 
     def locator(self, n_new: int) -> Locate:
         """Return a function that places prepared samples, about `n_new` in all."""
