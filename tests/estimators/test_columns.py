@@ -5,7 +5,7 @@ import pandas
 import pytest
 
 from manifactor import ColumnWarning, ManifoldFactorizer, datasets
-from manifactor.samples.columns import numbering_columns, suspicious_columns
+from manifactor.samples.columns import in_words, numbering_columns, remedy, suspicious_columns
 
 
 def numbering(X):
@@ -145,3 +145,19 @@ def test_known_noise_is_a_share_of_the_samples_after_preparation(rng):
     # A disk of radius 1 has the variance 1/2.
     expected = n_kept * 0.01 / (0.5 + n_kept * 0.01)
     assert fit.evidence_.known.noise == pytest.approx(expected, rel=0.1)
+
+
+def test_the_words_name_columns_and_what_to_do():
+    found = {"scale": (1,), "label": (0, 2, 3, 4, 5, 6)}
+    assert "columns 0, 2, 3, 4 and 2 more hold a few whole numbers" in in_words(found)
+    advice = remedy(found)
+    assert "`np.delete(X, [0, 2, 3, 4, ...], axis=1)`" in advice
+    assert "`--drop 0,2,3,4,...`" in advice
+    assert "Bring the other columns to one scale: `StandardScaler()" in advice
+    named = {"index": (0,), "constant": (1,)}
+    assert in_words(named, ["row id", "b"]).startswith("Column 'row id' orders or numbers")
+    advice = remedy(named, ["row id", "b"])
+    assert "`X.drop(columns=['row id'])`" in advice
+    assert "`--drop 'row id'`" in advice
+    assert remedy({"constant": (1,)}) == ""
+    assert remedy({"scale": (0, 1)}).startswith("Bring all columns to one scale: `")

@@ -158,3 +158,21 @@ def test_a_recording_that_is_too_short_for_its_slowest_subsystem_warns():
 def test_bad_input_is_refused_with_a_reason(given, message):
     with pytest.raises(ValueError, match=message):
         count_subsystems(**given)
+
+
+def test_words_name_number_times_and_columns(columns):
+    table = pd.DataFrame(columns, columns=list("abcdef"))
+    found = count_subsystems(table)
+    words = str(found)
+    assert words.startswith("6 columns show 4 independent subsystems (lag 1).")
+    assert "\nSubsystem 1: columns a, d; time scales 2" in words
+    assert "\nSubsystem 4: columns e; time scales " in words
+    assert repr(found) == words
+    noise = np.random.default_rng(0).normal(size=(500, 2))
+    assert str(count_subsystems(noise)).startswith("2 columns show no independent subsystems")
+
+
+def test_more_functions_than_can_be_compared_are_refused():
+    rng = np.random.default_rng(0)
+    with pytest.raises(ValueError, match="at most 50 functions"):
+        count_subsystems(switches(rng, np.full(51, 0.02), 3000))

@@ -71,7 +71,6 @@ def test_arrays_that_may_be_something_else_are_refused(shape, rng):
         ManifoldFactorizer().fit(rng.normal(size=shape))
 
 
-@pytest.mark.slow
 def test_films_are_trajectories_of_images(rng):
     path = np.cumsum(rng.normal(size=(2, 60, 16)), axis=1)
     one = ManifoldFactorizer(1, random_state=0)

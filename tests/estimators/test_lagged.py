@@ -153,7 +153,6 @@ def test_places_do_not_depend_on_those_on_the_other_factor(path, fit):
     assert max(map(regression_r2, places, others)) < 0.05
 
 
-@pytest.mark.slow
 def test_pairs_are_tried_where_a_metric_says_little():
     # Steps of .06 pass the bends of the map, but not the 64th neighbour.
     X = seen(latents(12_000, np.random.default_rng(0), steps=(0.06, 0.06)))

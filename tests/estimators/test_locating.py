@@ -8,7 +8,7 @@ import zarr
 from sklearn.exceptions import NotFittedError
 
 from manifactor import DiffusionMap, ManifoldFactorizer, datasets
-from manifactor.estimators.arrays import rounded
+from manifactor.estimators.arrays import draw_count, draw_rows, rounded, take_by_chunks
 
 
 @pytest.fixture(scope="module")
@@ -166,3 +166,24 @@ def test_an_angle_stays_below_a_whole_turn_when_it_is_rounded():
     assert float(np.float32(angles[2])) > 2 * np.pi
     np.testing.assert_array_equal(single, np.array([0, 3, 0], np.float32))
     np.testing.assert_array_equal(rounded(angles, "circle", np.float64), angles)
+
+
+def test_the_number_of_samples_drawn_depends_on_the_data_and_the_caller_only():
+    assert draw_count("auto", 10**9) == 20_000
+    assert draw_count("auto", 300) == 300
+    assert draw_count(70_000, 10**9) == 70_000
+    assert draw_count("all", 30_000) == 30_000
+
+
+def test_drawn_rows_ascend_and_chunks_without_any_are_not_read():
+    rows = draw_rows(10**9, 3, np.random.default_rng(0))
+    assert rows.tolist() == [511136479, 636961686, 850624224]
+    X, read = np.arange(10.0), []
+
+    def part(start, stop):
+        read.append((start, stop))
+        return X[start:stop]
+
+    found = take_by_chunks(np.array([1, 7]), np.array([0, 3, 5, 10]), part)
+    assert found.tolist() == [1, 7]
+    assert read == [(1, 2), (7, 8)]

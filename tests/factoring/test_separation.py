@@ -122,7 +122,6 @@ def test_a_gaussian_cloud_separates_in_many_ways_and_so_in_none(rng, ratio):
     assert fit.evidence_.fails("identified")
 
 
-@pytest.mark.slow
 def test_the_circles_of_a_cone_over_a_flat_torus_separate(rng):
     distance = np.cbrt(rng.uniform(0.05, 1, 2000))[:, None]
     turns = [np.column_stack([np.cos(t), np.sin(t)]) for t in 2 * np.pi * rng.random((2, 2000))]
@@ -148,7 +147,6 @@ def test_triangles_and_twisted_shapes_do_not_separate(shape):
     assert fit.verdict_ not in {"product", "separable"}
 
 
-@pytest.mark.slow
 def test_the_default_finds_what_separates_after_all_senses_of_a_product():
     X, truth = datasets.sample("vase", 2000, random_state=0)
     fit = ManifoldFactorizer(random_state=0).fit(X)
@@ -185,3 +183,15 @@ def test_what_cannot_separate_is_refused_in_a_sentence(X, parameters, error, sai
     fit = ManifoldFactorizer(sense="separable", random_state=0, **parameters)
     with pytest.raises(error, match=said):
         fit.fit(X)
+
+
+def test_radius_latitude_and_longitude_of_a_part_of_a_shell_separate(rng):
+    radius, height = np.cbrt(rng.uniform(0.125, 1, 1500)), rng.uniform(-0.5, 0.8, 1500)
+    angle = 2 * np.pi * rng.random(1500)
+    ring = np.column_stack([np.cos(angle), np.sin(angle)])
+    flat = np.sqrt(1 - height**2)[:, None] * ring
+    fit = separated(radius[:, None] * np.column_stack([flat, height]))
+    assert fit.verdict_ == "separable"
+    assert sorted(f.topology for f in fit.factors_) == ["circle", "interval", "interval"]
+    truth = radius[:, None], np.arcsin(height)[:, None], ring
+    assert score([f.embedding for f in fit.factors_], truth).solved

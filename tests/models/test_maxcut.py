@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from manifactor.models.maxcut import cut_weight, max_cut
+from manifactor.models.maxcut import Cut, cut_weight, max_cut
 
 
 def random_graph(n, seed, density=0.6):
@@ -74,3 +74,11 @@ def test_a_graph_with_edges_between_groups_only_is_cut_completely(sizes, seed):
     cut = max_cut(weights, len(sizes), rng=np.random.default_rng(seed))
     assert cut.objective == weights.sum() / 2
     assert ((cut.labels[:, None] == cut.labels) == (label[:, None] == label)).all()
+
+
+def test_no_edges_is_one_group():
+    cut = max_cut(np.zeros((4, 4)), rng=np.random.default_rng(0))
+    assert cut.labels.tolist() == [0, 0, 0, 0]
+    assert cut.gap == 0
+    # The gap is the share of the bound that is missed.
+    assert Cut(np.zeros(2, dtype=int), 3.0, 4.0).gap == pytest.approx(0.25)

@@ -80,3 +80,10 @@ def test_copies_are_merged_with_their_metric(rng):
     assert len(graph.distinct) == 300
     alone = neighbor_graph(seen(u), 10, metric=LocalMetric.of_roots(jacobian(u)))
     assert abs(graph.distances - alone.distances).max() < 1e-9
+
+
+def test_whitened_moves_have_the_lengths_of_latents(roots, rng):
+    latent = rng.normal(size=(20, 4, 2))
+    moves = latent @ roots.transpose(0, 2, 1)
+    white = LocalMetric.of_roots(roots).whitened(moves)
+    assert np.allclose((white**2).sum(axis=2), (latent**2).sum(axis=2))

@@ -162,3 +162,26 @@ def test_the_search_follows_the_columns_the_device_and_the_caller():
         choice = choose_search(50, 3, method=method, device="cuda")
         assert choice.value == name
         assert not choice.automatic
+
+
+def test_the_order_of_a_tree_s_leaves_changes_nothing_but_the_order(points, monkeypatch):
+    given = neighbor_graph(points, 10)
+    monkeypatch.setattr("manifactor.operators.engines.searches.ORDERED_ABOVE", 299)
+    ordered = neighbor_graph(points, 10)
+    assert (given.distinct == np.arange(300)).all()
+    assert (ordered.distinct != np.arange(300)).any()
+    assert sorted(ordered.distinct) == list(range(300))
+    back = ordered.distances[ordered.inverse][:, ordered.inverse]
+    assert (back != given.distances).nnz == 0
+    new = points[:5] + 0.01
+    found = ordered.distances_to(new)[:, ordered.inverse]
+    np.testing.assert_array_equal(found.toarray(), given.distances_to(new).toarray())
+
+
+def test_new_distances_to_copies_count_as_distances_to_the_sample(points):
+    given = kneighbors_graph(np.r_[points, points[:5]], 12, mode="distance")
+    graph = neighbor_graph(given, 12, method="precomputed")
+    row = sp.csr_array(([0.5, 0.3], ([0, 0], [2, 302])), shape=(1, 305))
+    found = graph.distances_to(row)
+    assert found.shape == (1, 300)
+    assert (found.indices.tolist(), found.data.tolist()) == ([graph.inverse[2]], [0.3])

@@ -18,6 +18,7 @@ from manifactor.operators.engines.chebyshev import (
     Start,
     merged,
     orthonormalizer,
+    rayleigh_ritz,
     spectral_density,
 )
 from manifactor.operators.engines.gpu import ResidentMatrix
@@ -200,3 +201,23 @@ def test_a_start_from_some_of_the_samples_saves_products(matrix, exact):
         np.testing.assert_allclose(warm.values, exact[:count], atol=1e-7)
         spent += cold.products, warm.products
     assert spent[1] < spent[0]
+
+
+def test_ritz_pairs_of_an_invariant_subspace_are_eigenpairs(rng):
+    exact = np.linspace(1, 0, 30)
+    basis = np.linalg.qr(rng.normal(size=(30, 30)))[0]
+    with HostOperator((basis * exact) @ basis.T) as operator:
+        block = basis[:, 1:6] @ rng.normal(size=(5, 5)) + basis[:, :1]
+        locked = basis[:, :1].copy()
+        values, residuals = rayleigh_ritz(operator, block, locked, 3)
+    np.testing.assert_allclose(values, exact[1:6], atol=1e-12)
+    np.testing.assert_allclose(np.abs(basis[:, 1:6].T @ block), np.eye(5), atol=1e-10)
+    assert residuals[:3].max() < 1e-12
+    assert np.isinf(residuals[3:]).all()
+
+
+def test_progress_rises_to_the_end(matrix):
+    heard = []
+    chebyshev(matrix, 40, tolerance=1e-7, progress=heard.append, rng=random())
+    assert heard == sorted(heard)
+    assert 0 < heard[0] <= heard[-1] <= 1

@@ -59,3 +59,22 @@ def test_a_recurrence_overwrites_the_vectors_before(side, rng):
     after = 0.7 * (operator.product(now) - 0.2 * now) - 1.3 * before
     operator.recur(now, before, 0.2, 0.7, 1.3)
     np.testing.assert_allclose(np.asarray(before), np.asarray(after), atol=1e-12)
+
+
+def test_vectors_on_some_samples_come_back_in_the_caller_s_order(side, rng):
+    operator, _ = side
+    rows, vectors = np.array([3, 700, 1400]), rng.normal(size=(3, 4))
+    block = operator.filled(rows, vectors)
+    found = np.asarray(operator.vectors(block, np.array([2, 0])))
+    np.testing.assert_allclose(found[rows], vectors[:, [2, 0]], rtol=1e-6)
+    assert np.count_nonzero(found) == 6
+
+
+def test_rows_are_scaled_in_the_caller_s_order(side, rng):
+    operator, _ = side
+    vectors = rng.normal(size=(operator.n, 3))
+    block = operator.filled(np.arange(operator.n), vectors)
+    factors = rng.uniform(1, 2, operator.n)
+    operator.scale_rows(block, factors)
+    scaled = np.asarray(operator.vectors(block, np.arange(3)))
+    np.testing.assert_allclose(scaled, vectors * factors[:, None], rtol=1e-5)
