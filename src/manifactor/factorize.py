@@ -17,7 +17,7 @@ from manifactor.judging.candidate import Candidate, Facts, likeliest, measured, 
 from manifactor.judging.evidence import Evidence, verdict_of
 from manifactor.judging.table import CRITERIA
 from manifactor.judging.verdict import evidence_of, probability_of
-from manifactor.kinds import FREE, IN_MOVES, MODELS, Model, always, require_as_many, whole_factor
+from manifactor.kinds import MODELS, Model, always, require_as_many, whole_factor
 from manifactor.models.moves.lagged import diffuse_moves
 from manifactor.operators.neighbors import DisconnectedGraphWarning
 from manifactor.operators.operator import DiffusionSettings, Operator
@@ -139,10 +139,10 @@ def models_of(facts: Facts) -> list[Model]:
     first, roots = MODELS["one factor"], MODELS["square roots"]
     if settings.method == "triplets":
         return [first, MODELS["triplets"], roots]
-    if operator.metric is not None or operator.lagged:
-        return [first, *(MODELS[name] for name in IN_MOVES)]
-    if facts.is_free:
-        return [first, *(MODELS[name] for name in FREE)]
+    moving = operator.metric is not None or bool(operator.lagged)
+    if moving or facts.is_free:
+        of = "moves" if moving else "samples"
+        return [first, *(model for model in MODELS.values() if model.of == of)]
     sense = "sum" if settings.method in SUM_NAMES else settings.sense
     asked = MODELS["geometry" if is_auto(sense) else sense]
     return [first, replace(asked, worth_trying=always), roots]

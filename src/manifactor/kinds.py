@@ -78,6 +78,8 @@ class Model:
     read: Callable[["Model", Operator, Facts, Tried], Candidates]
     worth_trying: Callable[[Facts, Tried], bool]
     strict: bool = False  # whether it is a further chance to find a product by accident
+    # Which samples it is tried of by default: of "samples", of "moves", or only if asked for, ""
+    of: str = "samples"
 
     def candidates(self, facts: Facts, tried: Tried) -> Candidates:
         """Yield what the model proposes; nothing if it finds less than was asked for."""
@@ -332,7 +334,8 @@ def by_terms(model: Model, operator: Operator, facts: Facts, tried: Tried) -> Ca
     kinds = frozenset({"sum" if len(factors) > 1 else "one term"})
     placer = ByTerms(total)
     candidate = Candidate(model.name, model.sense, operator, facts, kinds, factors, placer, total)
-    candidate = measured(replace(candidate, strict=model.strict, rng=rng))
+    candidate = replace(candidate, strict=model.strict, rng=rng, warned=total.warned)
+    candidate = measured(candidate)
     right = all(CRITERIA[test.kind].coordinates not in FALSE for test in candidate.failed)
     # Factors may be confirmed by another model. Those of a handful of samples or of noise show
     # nothing.
@@ -614,8 +617,15 @@ def always(facts: Facts, tried: Tried) -> bool:
     return True
 
 
-MODELS: dict[str, Model] = {
-    row.name: row
+class Models(dict[str, Model]):
+    """The table of models, by their names, in the order in which they are tried."""
+
+    def __str__(self) -> str:
+        return "\n".join(f"{name}: {model.meaning}" for name, model in self.items())
+
+
+MODELS = Models(
+    (row.name, row)
     for row in (
         Model(
             "one factor",
@@ -624,6 +634,7 @@ MODELS: dict[str, Model] = {
             as_they_are,
             on_line,
             lambda facts, tried: facts.n_asked in (None, 1),
+            of="",
         ),
         Model("geometry", "geometry", SENSES["geometry"], as_they_are, by_blocks, always),
         Model("sum", "sum", SENSES["sum"], as_they_are, by_terms, always, strict=True),
@@ -663,7 +674,9 @@ MODELS: dict[str, Model] = {
             by_blocks,
             _misses_a_dimension,
         ),
-        Model("dynamics", "dynamics", SENSES["dynamics"], as_they_are, by_blocks, always),
+        Model(
+            "dynamics", "dynamics", SENSES["dynamics"], as_they_are, by_blocks, always, of="moves"
+        ),
         Model(
             "flat places",
             "dynamics",
@@ -672,6 +685,7 @@ MODELS: dict[str, Model] = {
             by_waves,
             _is_no_product_but_for_moves,
             strict=True,
+            of="moves",
         ),
         Model(
             "square roots",
@@ -688,6 +702,7 @@ MODELS: dict[str, Model] = {
             as_they_are,
             by_pairs,
             lambda facts, tried: bool(tried) and facts.again is not None,
+            of="moves",
         ),
         Model(
             "triplets",
@@ -696,10 +711,7 @@ MODELS: dict[str, Model] = {
             as_they_are,
             by_triplets,
             always,
+            of="",
         ),
     )
-}
-
-# The models that are tried of samples whose moves are not known, and of those whose moves are.
-FREE = (*("geometry", "sum", "volume", "density", "separable", "more functions", "square roots"),)
-IN_MOVES = ("dynamics", "flat places", "pairs")
+)

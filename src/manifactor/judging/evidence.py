@@ -369,7 +369,7 @@ class Evidence:
         """What lies behind the three sentences: tests, numbers, and remarks of the method."""
         sentences = [self.tests_sentence]
         if self.verdict in ("product", "separable"):
-            sentences.append(SENSES[self.sense])
+            sentences.append(SENSES.get(self.sense, ""))
         if self.verdict == "separable" and self.warp is not None:
             sentences.append(str(self.warp))
         if self.symmetries is not None:

@@ -62,7 +62,8 @@ OF_SAMPLES = tuple(sense for sense in SENSES if sense != "dynamics")
 # which lengths and angles of the samples themselves mean something, all with places on factors, one
 # factor that was found by peeling, and results whose moves are known.
 PEELED = frozenset({"geometry", "volume", "density", "dynamics"})
-SAMPLED = frozenset(OF_SAMPLES)
+# A model of one's own names "places" for the measures that need coordinates and samples only.
+SAMPLED = frozenset({*OF_SAMPLES, "places"})
 PLACED = SAMPLED | {"dynamics"}
 ORTHOGONAL = frozenset({"geometry", "volume", "density", "separable"})
 ONE = frozenset({"one"})
