@@ -13,8 +13,8 @@ from manifactor.judging.measure import Measure
 from manifactor.judging.table import CRITERIA, MEASURES
 from manifactor.kinds import Model, always, as_they_are
 from manifactor.models.sums.independence import main_directions
-from manifactor.models.sums.summands import ByTerms, Sum
-from manifactor.models.sums.terms import Reading, _summand, fit_reading, share_left
+from manifactor.models.sums.summands import ByTerms, Sum, Summand
+from manifactor.models.sums.terms import Reading, fit_reading, share_left
 
 
 # A model: components that are independent are straight terms of a sum.
@@ -29,7 +29,11 @@ def by_components(model, operator, facts, tried):
         fit_reading(np.outer(part, column), Reading("interval", part[:, None], 1.0))
         for part, column in zip(parts.T, ica.mixing_.T, strict=True)
     ]
-    summands = tuple(_summand(shown, term) for term in terms)
+    starts = (np.linalg.lstsq(shown, term.at.means, rcond=None)[0] for term in terms)
+    summands = tuple(
+        Summand(term.sheet, start, term.variance, 1.0)
+        for term, start in zip(terms, starts, strict=True)
+    )
     total = Sum(directions, summands, share_left(shown, terms), noise_left=True)
     kinds, factors = frozenset({"places"}), total.factors(samples)
     made = Candidate(model.name, model.sense, operator, facts, kinds, factors, ByTerms(total))

@@ -1,7 +1,7 @@
 """Particles, stacks of images and volumes as inputs of `fit`, and what their runs add."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -385,13 +385,13 @@ class ParticleSource(Source):
             for found in record.get("confounders", [])
             if found["name"] == "view" and found["factor"] > 0
         }
+        tests = []
         if "all_views" in record and explained:
             views = CRITERIA["views"]
             failed = [
                 f"factor {k} (R^2 {r2:.2f})" for k, r2 in explained.items() if r2 > views.limit
             ]
-            test = views.judge(max(explained.values()), dependent=", ".join(failed))
-            evidence = evidence.with_test(test)
+            tests.append(views.judge(max(explained.values()), dependent=", ".join(failed)))
         shares = enumerate(record.get("all_views", {}).get("consistency", []), start=1)
         known = {number: share for number, share in shares if share is not None}
         if known:
@@ -399,11 +399,9 @@ class ParticleSource(Source):
             failed = [
                 f"factor {k} ({share:.2f})" for k, share in known.items() if share < drift.limit
             ]
-            test = drift.judge(min(known.values()), drifting=", ".join(failed))
-            evidence = evidence.with_test(test)
+            tests.append(drift.judge(min(known.values()), drifting=", ".join(failed)))
         said = {"headline": "", "found": "", "advice": "", **record.get("all_views", {})}
         # The random problems had neither clusters nor factors that were dropped.
         unlike = said["found"] or "factors dropped" in record.get("choices", {})
-        evidence = evidence.without_probability() if unlike else evidence
-        data = replace(evidence.known, clusters=said["advice"])
-        return replace(evidence, headline=said["headline"], found=said["found"], known=data)
+        words = {"headline": said["headline"], "found": said["found"], "clusters": said["advice"]}
+        return evidence.beside(tests, **words, unlike=bool(unlike))

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from shutil import get_terminal_size
 from textwrap import fill
+from typing import Any
 
 import numpy as np
 
@@ -310,17 +311,19 @@ class Evidence:
         n_passed = sum(test.passed for test in self.tests)
         return f"Evidence({self.verdict}, {n_passed} of {len(self.tests)} tests passed)"
 
-    def with_test(self, test: Test) -> "Evidence":
-        """Return the evidence with one more test.
+    def beside(
+        self, tests: Sequence[Test], *, headline: str, found: str, clusters: str, unlike: bool
+    ) -> "Evidence":
+        """Return the evidence of a run, which knows more than its samples.
 
-        If it failed, the result is not among those that the probability was learnt from.
+        If a test failed, or if it is `unlike` them, the result is not among those that the
+        probability was learnt from.
         """
-        known = self if test.passed else self.without_probability()
-        return replace(known, tests=(*self.tests, test))
-
-    def without_probability(self) -> "Evidence":
-        """Return the evidence of a result unlike those that the probability was learnt from."""
-        return replace(self, probability=NOT_MEASURED, probabilities=())
+        more: dict[str, Any] = {"headline": headline, "found": found}
+        more["tests"] = (*self.tests, *tests)
+        if unlike or not all(test.passed for test in tests):
+            more |= {"probability": NOT_MEASURED, "probabilities": ()}
+        return replace(self, known=replace(self.known, clusters=clusters), **more)
 
     def __str__(self) -> str:
         return "\n".join(map(wrapped, (*self.sentences, "Details: `evidence_.explanation`.")))

@@ -144,7 +144,8 @@ def test_one_curve_is_an_answer_and_only_its_own_faults_are_told():
     assert curve.finding == "One factor was found: the data are a circle, apart from noise."
     assert curve.explanation == "Beside noise, one coordinate describes every sample."
     assert curve.advice == ""
-    noisy = curve.with_test(JUDGE["reliability"](0.7, noise_share=0.3, factor=1))
+    test = JUDGE["reliability"](0.7, noise_share=0.3, factor=1)
+    noisy = curve.beside([test], headline="", found="", clusters="", unlike=False)
     assert "on factor 1 are uncertain: noise makes up 30%" in noisy.reason
     assert noisy.advice == ADVICE["reliability"]
 
