@@ -139,19 +139,6 @@ def test_a_series_of_volumes_is_factored_and_averaged(folder, capsys):
     assert "vseries" in (out / "averages.cxc").read_text()
 
 
-@pytest.mark.slow
-def test_images_turned_and_shifted_in_their_plane_are_brought_into_one_frame(folder):
-    size = "--size 54 --pixel-size 4 --snr 100 --in-plane"
-    assert manifactor(f"simulate molecule --n 300 {size} --out data") == 0
-    assert manifactor("fit data/particles.star --sense geometry --out run") == 0
-    for topology, (coordinate, _) in places(folder / "run").items():
-        found = np.radians(coordinate) if topology == "circle" else coordinate
-        assert coordinate_correlation(found, truth_of(folder / "data")[topology]) > 0.97
-    confounders = record_of(folder / "run")["confounders"]
-    assert {one["name"] for one in confounders} == {"in-plane angle", "shift", "half set"}
-    assert not any(one["meaning"] for one in confounders)
-
-
 # Pictures.
 
 

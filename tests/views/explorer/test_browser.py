@@ -205,37 +205,6 @@ def test_a_grid_shows_means_along_two_factors_and_a_click_goes_there(explorer, s
     assert page.get_by_label("held").is_checked()
 
 
-def test_the_pointer_shows_the_sample_under_it_and_the_wheel_zooms_there(explorer, scene):
-    page = explorer()
-    plot = page.locator(".cloud.joint .plot > svg")
-    plot.scroll_into_view_if_needed()
-    whole, box = plot.text_content(), plot.bounding_box()
-    line, angle = (place.displayed for place in scene.run.places)
-    sample = int(np.argmin(np.hypot(line - 0.5, (angle - 180) / 360)))
-    # The axes of the plot are 52 pixels from its left, 38 from below; margins are 3 % of a range.
-    low, high = scene.columns["factor1"].limits()
-    across = (line[sample] - low + 0.03 * (high - low)) / (1.06 * (high - low))
-    up = (angle[sample] + 0.03 * 360) / (1.06 * 360)
-    x = box["x"] + 52 + across * (box["width"] - 62)
-    y = box["y"] + 8 + (1 - up) * (box["height"] - 46)
-    page.mouse.move(x, y)
-    page.wait_for_selector(f"#hover[data-sample='{sample}']:visible")
-    assert page.locator("#hover canvas").count() == 1
-    assert page.locator("#hover").inner_text().startswith(f"{scene.run.rows[sample]}:")
-    page.mouse.wheel(0, -100)
-    page.wait_for_function(
-        "whole => document.querySelector('.joint .plot > svg').textContent !== whole", arg=whole
-    )
-    page.wait_for_selector("#hover", state="hidden")
-    page.mouse.move(x + 1, y)  # the sample is where it was
-    page.wait_for_selector(f"#hover[data-sample='{sample}']:visible")
-    page.mouse.wheel(0, 100)
-    page.wait_for_function(
-        "whole => document.querySelector('.joint .plot > svg').textContent === whole", arg=whole
-    )
-    page.mouse.move(1, 1)
-
-
 def test_a_stopped_explorer_is_named_on_the_page(scene, browser):
     context = browser.new_context()
     page = context.new_page()
