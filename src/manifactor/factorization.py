@@ -6,14 +6,17 @@ from functools import cached_property
 import numpy as np
 
 from manifactor._support.errors import Warned
-from manifactor._support.parameters import Choice
+from manifactor._support.parameters import Choice, require_choice, require_count
+from manifactor._support.values import require_values
 from manifactor._support.workers import PickledFields
 from manifactor.factors.factor import Factor
-from manifactor.factors.inversion import PlaceSpace, choose_window
-from manifactor.factors.placing import ByFunctions, Locate
+from manifactor.factors.inversion import PlaceSpace, choose_window, even_steps, values_at
+from manifactor.factors.placing import ByFunctions, Locate, Placed, place_blocks
 from manifactor.judging.evidence import Evidence
 from manifactor.models.maxcut import Cut
 from manifactor.models.moves.integration import Integrated
+from manifactor.models.moves.motion import MarkovModel, markov_model
+from manifactor.models.moves.paths import Pairs
 from manifactor.models.moves.unmixing import Unmixed
 from manifactor.models.peeling.division import Split
 from manifactor.models.sums.summands import ByTerms, Sum
@@ -111,3 +114,126 @@ class Factorization(PickledFields):
         if isinstance(placer, ByTerms):
             placer = placer.searchable(n_jobs)
         return replace(self, diffusion=self.diffusion.searchable(n_jobs), placer=placer)
+
+    # Questions to a result. The estimator asks them for arrays of any kind.
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the columns of embeddings side by side: factor1_0, ..."""
+        return [
+            f"factor{number}_{column}"
+            for number, factor in enumerate(self.factors, start=1)
+            for column in range(factor.embedding.shape[1])
+        ]
+
+    @property
+    def rates(self) -> list[np.ndarray]:
+        """Rates at which the functions of each factor are forgotten, where moves are known."""
+        unit = self.diffusion.time
+        if np.isnan(unit):
+            raise AttributeError("`rates_` needs moves of the samples, such as `times`, in `fit`.")
+        # In units of moves, a function of eigenvalue l is forgotten at a rate of l / 2.
+        return [factor.eigenvalues / (2 * unit) for factor in self.factors]
+
+    def locate(self, X: np.ndarray) -> list[Placed]:
+        """Return where new samples, in the columns of the fit, lie on each factor."""
+        return place_blocks(self.diffusion.prepared(X), self.locator(len(X)))
+
+    def samples_at(
+        self, places: np.ndarray, values: np.ndarray | None = None, n_neighbors: int | str = "auto"
+    ) -> np.ndarray:
+        """Return samples at places, or other values that were given for each sample of the fit."""
+        places = self.checked_places(places)
+        given, table = self._values(values)
+        if isinstance(n_neighbors, str):
+            require_choice("n_neighbors", n_neighbors, ("auto",), "or a number")
+            n_neighbors = self.window_of(values).value
+        count = require_count("n_neighbors", n_neighbors, low=1, high=len(table))
+        at = values_at(self.places(), table, places, count).reshape(len(places), *given.shape[1:])
+        return self.diffusion.unprepared(at) if values is None else at
+
+    def window_of(self, values: np.ndarray | None) -> Choice:
+        """Return how many samples are averaged at a place, and why."""
+        table = self._values(values)[1]
+        return self.window if values is None else choose_window(self.places(), table)
+
+    def places_along(
+        self, factor: int, n_frames: int = 20, others: np.ndarray | None = None
+    ) -> np.ndarray:
+        """Return places at even steps along one factor, with the others held at a place."""
+        factor = require_count("factor", factor, low=0, high=len(self.factors) - 1)
+        n_frames = require_count("n_frames", n_frames, low=2, high=100_000)
+        topology, space = self.factors[factor].topology, self.places()
+        held = space.typical() if others is None else self.checked_places(others, "others")
+        if len(held) != 1:
+            raise ValueError(
+                f"`others` must be one place; got {len(held)}. Pass one row of `transform`."
+            )
+        if topology == "other":
+            raise ValueError(
+                f"`factor` must be an interval or a circle, which have an order; factor {factor} "
+                "is a surface. Pass places along a path of your own to inverse_transform."
+            )
+        parts = space.columns(np.repeat(held, n_frames, axis=0))
+        parts[factor] = even_steps(topology, n_frames)
+        return np.hstack(parts)
+
+    def along(self, factor: int, n_frames: int = 20) -> np.ndarray:
+        """Return samples along one factor, with the others held at a typical place."""
+        return self.samples_at(self.places_along(factor, n_frames))
+
+    def markov_model(self, factor: int, moves: Pairs | None, n_states: int = 20) -> MarkovModel:
+        """Return a Markov model of moves along one factor."""
+        factor = require_count("factor", factor, low=0, high=len(self.factors) - 1)
+        if not isinstance(moves, Pairs):
+            raise ValueError(
+                "a Markov model needs `pairs`, `times` or `trajectories` in `fit`, which this fit "
+                "was made without, or loaded from a file without. Fit them again."
+            )
+        if self.factors[factor].coordinate is None:
+            raise ValueError(
+                f"`factor` must be an interval or a circle; factor {factor} is a surface. Give its "
+                "places, from `locate`, to a clustering of your own."
+            )
+        high = max(2, len(moves.before) // 10)
+        n_states = require_count("n_states", n_states, low=2, high=high)
+        first, last = (self.locate(each)[factor] for each in (moves.before, moves.after))
+        assert first.coordinate is not None
+        assert last.coordinate is not None
+        top = 2 * np.pi if self.factors[factor].topology == "circle" else 1.0
+        return markov_model(first.coordinate, last.coordinate, n_states, lag=moves.time, top=top)
+
+    def checked_places(self, places: np.ndarray, argument: str = "X") -> np.ndarray:
+        """Return places as they are; refuse those of another shape."""
+        if places.shape[1:] != (len(self.names),) or not len(places):
+            raise ValueError(
+                f"places must have shape (n_places, {len(self.names)}), with one place or more and "
+                f"the columns of `transform`: {', '.join(self.names)}; got {places.shape}. A "
+                "circle has two columns, cosine and sine of its angle."
+            )
+        require_values(places, argument=argument)
+        return places
+
+    def _values(self, values: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+        """Return values, one entry for each sample, and those in the graph as a table.
+
+        For None, they are the samples of the fit, as prepared; distances have none.
+        """
+        given = self.diffusion.points if values is None else values
+        if given is None:
+            raise ValueError(
+                "`values` must be given if the fit knows distances only "
+                "(`neighbors='precomputed'`); got None. Pass the samples that the "
+                "distances are of: inverse_transform(places, values=samples)."
+            )
+        n_samples = len(self.in_graph)
+        if given.ndim == 0 or len(given) != n_samples:
+            raise ValueError(
+                f"`values` must have one entry for each of the {n_samples} samples of "
+                f"the fit; got shape {given.shape}. If samples were drawn for the fit, "
+                "`rows_` says which: values[fit.rows_]."
+            )
+        table = given.reshape(n_samples, -1)
+        if values is not None:
+            require_values(table, argument="values")
+        return given, table[self.in_graph]

@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from manifactor._support.errors import reasons_told, warn_all
-from manifactor._support.parameters import Choice, require_choice, require_count
+from manifactor._support.parameters import Choice
 from manifactor._support.plugins import plugins
 from manifactor._support.stages import Stages
 from manifactor._support.values import require_values
@@ -41,11 +41,10 @@ from manifactor.estimators.diffusion_map import (
 from manifactor.estimators.reading import read_samples
 from manifactor.factorization import Factorization
 from manifactor.factorize import factorize
-from manifactor.factors.inversion import choose_window, even_steps, values_at
 from manifactor.factors.loadings import Loadings, find_loadings
 from manifactor.factors.placing import Locate, Placed, place_blocks
-from manifactor.models.moves.motion import MarkovModel, markov_model
-from manifactor.models.moves.paths import Pairs, Trajectory
+from manifactor.models.moves.motion import MarkovModel
+from manifactor.models.moves.paths import Trajectory
 from manifactor.operators.engines.gpu import device_memory, from_tensor, like
 from manifactor.operators.operator import Operator
 from manifactor.samples.columns import column_labels
@@ -358,11 +357,7 @@ class ManifoldFactorizer(SpectralEstimator):
         In one over the caller's unit of time, seconds for dates: of a burst or a move of `metric`,
         1. Implied time scales are one over them.
         """
-        unit = self.diffusion_.time
-        if np.isnan(unit):
-            raise AttributeError("`rates_` needs moves of the samples, such as `times`, in `fit`.")
-        # In units of moves, a function of eigenvalue l is forgotten at a rate of l / 2.
-        return [factor.eigenvalues / (2 * unit) for factor in self.factors_]
+        return self.factorization_.rates
 
     def markov_model(self, factor, n_states=20) -> MarkovModel:
         """Return a Markov model of the moves along one factor.
@@ -381,26 +376,10 @@ class ManifoldFactorizer(SpectralEstimator):
         MarkovModel
         """
         check_is_fitted(self)
-        factor = require_count("factor", factor, low=0, high=self.n_factors_ - 1)
         moves = getattr(self, "_moves", None)
         if isinstance(moves, Trajectory):
             moves = moves.pairs(self.choices_["lag"].value, "")
-        if not isinstance(moves, Pairs):
-            raise ValueError(
-                "a Markov model needs `pairs`, `times` or `trajectories` in `fit`, which this fit "
-                "was made without, or loaded from a file without. Fit them again."
-            )
-        if self.factors_[factor].coordinate is None:
-            raise ValueError(
-                f"`factor` must be an interval or a circle; factor {factor} is a surface. Give its "
-                "places, from `locate`, to a clustering of your own."
-            )
-        high = max(2, len(moves.before) // 10)
-        n_states = require_count("n_states", n_states, low=2, high=high)
-        before, after = (self.locate(each)[factor] for each in (moves.before, moves.after))
-        circle = self.factors_[factor].topology == "circle"
-        top = 2 * np.pi if circle else 1.0
-        return markov_model(before.coordinate, after.coordinate, n_states, lag=moves.time, top=top)
+        return self.factorization_.markov_model(factor, moves, n_states)
 
     @property
     def n_factors_(self) -> int:
@@ -455,12 +434,7 @@ class ManifoldFactorizer(SpectralEstimator):
         ndarray of str of shape (sum of widths,)
         """
         check_is_fitted(self)
-        names = [
-            f"factor{number}_{column}"
-            for number, factor in enumerate(self.factors_, start=1)
-            for column in range(factor.embedding.shape[1])
-        ]
-        return np.array(names, dtype=object)
+        return np.array(self.factorization_.names, dtype=object)
 
     def transform(self, X):
         """Return embeddings in all factors side by side, (n_new, sum of widths).
@@ -652,17 +626,10 @@ class ManifoldFactorizer(SpectralEstimator):
         True
         """
         check_is_fitted(self)
-        places = self._checked_places(X)
-        given, table = self._checked_values(values)
-        if isinstance(n_neighbors, str):
-            require_choice("n_neighbors", n_neighbors, ("auto",), "or a number")
-            n_neighbors = self.inverse_neighbors(values).value
-        count = require_count("n_neighbors", n_neighbors, low=1, high=len(table))
-        at = values_at(self.factorization_.places(), table, places, count)
-        at = at.reshape(len(places), *given.shape[1:])
-        if values is None:
-            at = self.diffusion_.unprepared(at)
-            at = at.reshape(-1, *self.image_shape_) if self.image_shape_ else at
+        places, table = numbers(X, "X"), None if values is None else numbers(values, "values")
+        at = self.factorization_.samples_at(places, table, n_neighbors)
+        if values is None and self.image_shape_:
+            at = at.reshape(-1, *self.image_shape_)
         return given_precision(X, at)
 
     def inverse_neighbors(self, values=None) -> Choice:
@@ -681,8 +648,8 @@ class ManifoldFactorizer(SpectralEstimator):
             With `value` and `why`.
         """
         check_is_fitted(self)
-        found, (_, table) = self.factorization_, self._checked_values(values)
-        return found.window if values is None else choose_window(found.places(), table)
+        table = None if values is None else numbers(values, "values")
+        return self.factorization_.window_of(table)
 
     def along(
         self, factor, n_frames=20, *, others=None, values=None, n_neighbors="auto"
@@ -725,25 +692,9 @@ class ManifoldFactorizer(SpectralEstimator):
             In the columns of `transform`, and the precision of `along`.
         """
         check_is_fitted(self)
-        factor = require_count("factor", factor, low=0, high=self.n_factors_ - 1)
-        n_frames = require_count("n_frames", n_frames, low=2, high=100_000)
-        topology, space = self.factors_[factor].topology, self.factorization_.places()
-        if others is None:
-            held = space.typical()
-        else:
-            held = self._checked_places(np.atleast_2d(from_tensor(others)), "others")
-        if len(held) != 1:
-            raise ValueError(
-                f"`others` must be one place; got {len(held)}. Pass one row of `transform`."
-            )
-        if topology == "other":
-            raise ValueError(
-                f"`factor` must be an interval or a circle, which have an order; factor {factor} "
-                "is a surface. Pass places along a path of your own to inverse_transform."
-            )
-        parts = space.columns(np.repeat(held, n_frames, axis=0))
-        parts[factor] = even_steps(topology, n_frames)
-        return np.hstack(parts).astype(self._precision, copy=False)
+        held = None if others is None else np.atleast_2d(from_tensor(others))
+        places = self.factorization_.places_along(factor, n_frames, held)
+        return places.astype(self._precision, copy=False)
 
     def loadings(self, X=None, *, places=None, column_names=None) -> Loadings:
         """Return which share of the variance of each column each factor explains.
@@ -779,7 +730,10 @@ class ManifoldFactorizer(SpectralEstimator):
         require_values(table)
         fitted = table.shape[1] == self.n_features_in_
         if places is not None:
-            space = replace(space, places=self._checked_places(places, "places"))
+            space = replace(
+                space,
+                places=self.factorization_.checked_places(numbers(places, "places"), "places"),
+            )
         elif len(table) == of_fit:
             table = table[self.factorization_.in_graph]
         elif fitted:
@@ -809,45 +763,6 @@ class ManifoldFactorizer(SpectralEstimator):
             # It is of the same size in all directions.
             hidden = found.noise * (1 - (found.components**2).sum(axis=1))
         return self.diffusion_.unprepared(points), hidden
-
-    def _checked_places(self, X, argument: str = "X") -> np.ndarray:
-        """Return places as floats; refuse those of another shape."""
-        names = self.get_feature_names_out()
-        places = numbers(X, argument)
-        if places.shape[1:] != (len(names),) or not len(places):
-            raise ValueError(
-                f"places must have shape (n_places, {len(names)}), with one place or more and the "
-                f"columns of `transform`: {', '.join(names)}; got {places.shape}. A circle has two "
-                "columns, cosine and sine of its angle."
-            )
-        require_values(places, argument=argument)
-        return places
-
-    def _checked_values(self, values) -> tuple[np.ndarray, np.ndarray]:
-        """Return values as floats, one entry for each sample, and those in the graph as a table.
-
-        For None, they are the samples of the fit, as prepared; distances have none.
-        """
-        given = self.diffusion_.points if values is None else numbers(values, "values")
-        if given is None:
-            raise ValueError(
-                "`values` must be given if the fit knows distances only "
-                "(`neighbors='precomputed'`); got None. Pass the samples that the "
-                "distances are of: inverse_transform(places, values=samples)."
-            )
-        n_samples = len(self.outliers_)
-        if given.ndim == 0 or len(given) != n_samples:
-            raise ValueError(
-                f"`values` must have one entry for each of the {n_samples} samples of "
-                f"the fit; got shape {given.shape}. If samples were drawn for the fit, "
-                "`rows_` says which: values[fit.rows_]."
-            )
-        table = given.reshape(n_samples, -1)
-        if values is not None:
-            require_values(table, argument="values")
-        return given, table[self.factorization_.in_graph]
-
-    # Drawings are plug-ins, so that no fit needs the packages that draw.
 
     def plot(self, figure=None):
         """Draw the factors, the spectrum and the angles between factors.
