@@ -203,6 +203,20 @@ class Factorization(PickledFields):
         top = 2 * np.pi if self.factors[factor].topology == "circle" else 1.0
         return markov_model(first.coordinate, last.coordinate, n_states, lag=moves.time, top=top)
 
+    def columns(self) -> tuple[np.ndarray, np.ndarray | float]:
+        """Return the samples of the fit in their own columns, and variances of dropped noise."""
+        points, preparation = self.diffusion.points, self.diffusion.preparation
+        if points is None:
+            raise ValueError(
+                "`X` must be given if the fit knows distances only (`neighbors='precomputed'`); "
+                "got None. Pass the samples that the distances are of."
+            )
+        hidden = 0.0
+        if preparation is not None and self.diffusion.transformation is None:
+            # It is of the same size in all directions.
+            hidden = preparation.noise * (1 - (preparation.components**2).sum(axis=1))
+        return self.diffusion.unprepared(points), hidden
+
     def checked_places(self, places: np.ndarray, argument: str = "X") -> np.ndarray:
         """Return places as they are; refuse those of another shape."""
         if places.shape[1:] != (len(self.names),) or not len(places):

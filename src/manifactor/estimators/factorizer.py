@@ -725,15 +725,13 @@ class ManifoldFactorizer(SpectralEstimator):
         """
         check_is_fitted(self)
         space, of_fit = self.factorization_.places(), len(self.outliers_)
-        given, hidden = self._fitted_columns() if X is None else (numbers(X, "X"), 0.0)
+        given, hidden = self.factorization_.columns() if X is None else (numbers(X, "X"), 0.0)
         table = given.reshape(len(given), -1)
         require_values(table)
         fitted = table.shape[1] == self.n_features_in_
         if places is not None:
-            space = replace(
-                space,
-                places=self.factorization_.checked_places(numbers(places, "places"), "places"),
-            )
+            at = self.factorization_.checked_places(numbers(places, "places"), "places")
+            space = replace(space, places=at)
         elif len(table) == of_fit:
             table = table[self.factorization_.in_graph]
         elif fitted:
@@ -749,20 +747,6 @@ class ManifoldFactorizer(SpectralEstimator):
         columns = column_labels(self if fitted else None, named, table.shape[1])
         shape = (X is None and self.image_shape_) or given.shape[1:] or (1,)
         return find_loadings(space, table, columns, shape, hidden)
-
-    def _fitted_columns(self) -> tuple[np.ndarray, np.ndarray | float]:
-        """Return the samples of the fit in their own columns, and variances of dropped noise."""
-        points, found = self.diffusion_.points, self.preparation_
-        if points is None:
-            raise ValueError(
-                "`X` must be given if the fit knows distances only (`neighbors='precomputed'`); "
-                "got None. Pass the samples that the distances are of."
-            )
-        hidden = 0.0
-        if found is not None and self.diffusion_.transformation is None:
-            # It is of the same size in all directions.
-            hidden = found.noise * (1 - (found.components**2).sum(axis=1))
-        return self.diffusion_.unprepared(points), hidden
 
     def plot(self, figure=None):
         """Draw the factors, the spectrum and the angles between factors.
