@@ -697,9 +697,7 @@ class ManifoldFactorizer(SpectralEstimator):
         return places.astype(self._precision, copy=False)
 
     def loadings(self, X=None, *, places=None, column_names=None) -> Loadings:
-        """Return which share of the variance of each column each factor explains.
-
-        Shares of single factors, of pairs and of noise add up to 1 for each column.
+        """Return the shares of each column's variance that factors, pairs and noise explain.
 
         Parameters
         ----------
@@ -730,8 +728,8 @@ class ManifoldFactorizer(SpectralEstimator):
         require_values(table)
         fitted = table.shape[1] == self.n_features_in_
         if places is not None:
-            at = self.factorization_.checked_places(numbers(places, "places"), "places")
-            space = replace(space, places=at)
+            places = self.factorization_.checked_places(numbers(places, "places"), "places")
+            space = replace(space, places=places)
         elif len(table) == of_fit:
             table = table[self.factorization_.in_graph]
         elif fitted:
@@ -743,10 +741,10 @@ class ManifoldFactorizer(SpectralEstimator):
                 f"these were drawn), or its {self.n_features_in_} columns, or as many rows as "
                 f"`places`; got shape {given.shape}."
             )
-        named = getattr(X, "columns", None) if column_names is None else column_names
-        columns = column_labels(self if fitted else None, named, table.shape[1])
+        names = getattr(X, "columns", None) if column_names is None else column_names
+        names = column_labels(self if fitted else None, names, table.shape[1])
         shape = (X is None and self.image_shape_) or given.shape[1:] or (1,)
-        return find_loadings(space, table, columns, shape, hidden)
+        return find_loadings(space, table, names, shape, hidden)
 
     def plot(self, figure=None):
         """Draw the factors, the spectrum and the angles between factors.
