@@ -21,7 +21,7 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from manifactor import ManifoldFactorizer, datasets
-from manifactor.datasets.images import APART, OVERLAPPING, shifting, turning
+from manifactor.datasets.shapes import APART, OVERLAPPING, shifting, turning
 from manifactor.factors.inversion import PlaceSpace
 from manifactor.factors.loadings import find_loadings
 from manifactor.scores import regression_r2

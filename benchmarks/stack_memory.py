@@ -17,9 +17,10 @@ import mrcfile
 import numpy as np
 
 from manifactor import datasets
-from manifactor.cryoem.components import ImageSettings, image_components
+from manifactor.cryoem.components import image_components
 from manifactor.cryoem.files.stacks import stack_images
 from manifactor.cryoem.one_view import View
+from manifactor.runs.options import FitOptions
 
 from record import record
 
@@ -50,7 +51,7 @@ def main() -> None:
         start = time.perf_counter()
         source = stack_images(Path(folder) / "particles.mrcs")
         components = image_components(
-            View(source), ImageSettings(components=4), rng=np.random.default_rng(0)
+            View(source), FitOptions(components=4), rng=np.random.default_rng(0)
         )
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
     record(

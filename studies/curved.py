@@ -6,9 +6,9 @@ from functools import partial
 
 import numpy as np
 
-from manifactor.datasets import charts
-from manifactor.datasets.charts import AROUND
+from manifactor.datasets import shapes
 from manifactor.datasets.products import Samples, Truth, ring
+from manifactor.datasets.shapes import AROUND
 
 
 def sphere(polar: np.ndarray, azimuth: np.ndarray) -> np.ndarray:
@@ -21,7 +21,7 @@ def _everywhere(*q: np.ndarray) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class MappedBox(charts.MappedBox):
+class MappedBox(shapes.MappedBox):
     """The image of a part of a box; a factor may be a "sphere": a polar angle and an azimuth."""
 
     inside: Callable[..., np.ndarray] = _everywhere  # which points of the box belong to the shape
@@ -99,11 +99,11 @@ def vase(depth: float, waves: float, phase: float, length: float, **changes) -> 
 
 def ellipse(axis: float) -> MappedBox:
     """Return the inside of an ellipse with half axes 1 and `axis`, in elliptic coordinates."""
-    plain = charts.ellipse(axis)
+    plain = shapes.ellipse(axis)
     return MappedBox(plain.box, plain.place, plain.factors, slope=partial(_quartic, axis, plain))
 
 
-def _quartic(axis: float, plain: charts.MappedBox, u: np.ndarray, v: np.ndarray) -> np.ndarray:
+def _quartic(axis: float, plain: shapes.MappedBox, u: np.ndarray, v: np.ndarray) -> np.ndarray:
     # A quartic of the form f(u) + f(v). The square of the radius is one, too, but a Gaussian
     # separates in x and y as well.
     focus, (x, y) = np.sqrt(1 - axis**2), plain.place(u, v).T

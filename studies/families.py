@@ -16,9 +16,8 @@ from functools import partial
 import numpy as np
 from sklearn.utils import check_random_state
 
-from manifactor.datasets.charts import AROUND
 from manifactor.datasets.products import Sphere, Truth, ring, rotations
-from manifactor.datasets.shapes import LatticeTorus
+from manifactor.datasets.shapes import AROUND, LatticeTorus
 from studies.curved import MappedBox, annulus, ellipse, revolution, sphere, vase
 
 # How far the logarithm of the density falls from its highest value.

@@ -5,9 +5,17 @@ import pytest
 from scipy import stats
 
 from manifactor import datasets
-from manifactor.datasets.charts import vase
-from manifactor.datasets.images import scene, shifting, turning
-from manifactor.datasets.shapes import MAPS, Ellipsoid, cloud, frustum, solid_ellipsoid
+from manifactor.datasets.shapes import (
+    MAPS,
+    Ellipsoid,
+    cloud,
+    frustum,
+    scene,
+    shifting,
+    solid_ellipsoid,
+    turning,
+    vase,
+)
 
 
 def drawn(shape, n_samples=4000):

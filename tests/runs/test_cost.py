@@ -6,8 +6,8 @@ import pytest
 from manifactor.cryoem.files.mrc import write_stack
 from manifactor.operators.forecast import Forecast
 from manifactor.runs.cost import PartCost, cost_of_parts, cost_of_pieces, forecast_input
+from manifactor.runs.sources import Input
 from manifactor.runs.task import Task
-from manifactor.tables.reading import Input
 
 
 def test_parts_follow_each_other_and_the_largest_takes_the_memory():

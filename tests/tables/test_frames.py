@@ -8,8 +8,7 @@ import pytest
 import zarr
 from PIL import Image
 
-from manifactor.tables.files import read_table
-from manifactor.tables.frames import frame_names, is_frames, left_out, read_frames
+from manifactor.tables.files import frame_names, is_frames, left_out, read_frames, read_table
 from manifactor.tables.stores import stored_table
 
 GREY = np.arange(80, dtype=np.uint8).reshape(10, 8)

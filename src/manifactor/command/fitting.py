@@ -25,7 +25,7 @@ from manifactor.runs.cost import Cost
 from manifactor.runs.folder import PARTS_FOLDER, require_new_run
 from manifactor.runs.options import BESIDE, FitOptions
 from manifactor.runs.places import torus_angles
-from manifactor.runs.sources import sources
+from manifactor.runs.sources import Input, Opened, sources
 from manifactor.runs.task import (
     FAILED,
     TABLE,
@@ -39,7 +39,6 @@ from manifactor.runs.task import (
     named_tasks,
 )
 from manifactor.tables.files import array_name
-from manifactor.tables.reading import Input, Opened
 from manifactor.tables.stores import in_parts
 from manifactor.views.words import found_text
 

@@ -12,6 +12,7 @@ from manifactor._support.parameters import require_count, require_number
 from manifactor._support.threads import cores
 from manifactor.cryoem.files.stacks import ImageSource
 from manifactor.cryoem.one_view import View
+from manifactor.runs.options import FitOptions
 
 # Samples made of images of one view.
 #
@@ -54,24 +55,8 @@ class Components:
         )
 
 
-@dataclass(frozen=True)
-class ImageSettings:
-    """Settings that turn images into samples; None is chosen from the data.
-
-    `standardise` is also for tables: it scales the components of images, or the columns of a table,
-    to unit variance.
-    """
-
-    # The defaults go with every input; any other value is refused without images.
-    phase_flip: bool = False
-    mask_radius: float | None = None
-    low_pass: float | None = None
-    components: int | None = None
-    standardise: bool = False
-
-
 def image_components(
-    view: View, settings: ImageSettings = ImageSettings(), *, rng: np.random.Generator
+    view: View, settings: FitOptions = FitOptions(), *, rng: np.random.Generator
 ) -> Components:
     """Compute weighted principal components of images of one view."""
     shape, pixel_size = view.source.shape, view.source.pixel_size
@@ -299,7 +284,7 @@ def low_pass_shell(
 # Boxes of images: that they are square, and that masks and low-passes suit them.
 
 
-def require_filters(shape: tuple[int, ...], pixel_size: float, settings: ImageSettings) -> None:
+def require_filters(shape: tuple[int, ...], pixel_size: float, settings: FitOptions) -> None:
     """Refuse images that are not square, and filters that do not suit their box."""
     size = square_side(shape)
     if settings.mask_radius is not None:

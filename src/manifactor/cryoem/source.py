@@ -11,7 +11,6 @@ from manifactor._support.files import require_regular_file
 from manifactor._support.parameters import Choice, require_count
 from manifactor.cryoem.components import (
     Components,
-    ImageSettings,
     VolumeComponents,
     image_components,
     require_filters,
@@ -31,13 +30,11 @@ from manifactor.judging.evidence import Evidence
 from manifactor.judging.table import CRITERIA
 from manifactor.operators.neighbors import N_NEIGHBORS
 from manifactor.runs.cost import PartCost
-from manifactor.runs.options import IMAGES, OF_IMAGES, STACK, VOLUMES, FitOptions
+from manifactor.runs.options import IMAGES, STACK, VOLUMES, FitOptions
 from manifactor.runs.places import Place
-from manifactor.runs.sources import Source
-from manifactor.tables.files import MODE
-from manifactor.tables.frames import is_frames
+from manifactor.runs.sources import Input, Opened, Source
+from manifactor.tables.files import MODE, is_frames
 from manifactor.tables.pickles import read_pickled_numbers
-from manifactor.tables.reading import Input, Opened
 from manifactor.tables.stores import is_stored, read_npy
 
 # Images that are fitted at most. Noise needs neighbourhoods wider than itself. With more and more
@@ -159,7 +156,7 @@ class UnreadImages(OfParticles):
     path: Path
     source: ImageSource
     view: View | None = None  # the images in one frame; None for volumes
-    image_settings: ImageSettings = field(default_factory=ImageSettings)
+    options: FitOptions = field(default_factory=FitOptions)
     notes: tuple[str, ...] = ()
     made = "images or volumes"
 
@@ -181,7 +178,7 @@ class UnreadImages(OfParticles):
     @property
     def n_columns(self) -> int:
         """How many columns are expected."""
-        return self.image_settings.components or min(10, self.n_samples - 1)
+        return self.options.components or min(10, self.n_samples - 1)
 
     def costs(self, start: float, held: float, n_cores: int) -> list[PartCost]:
         """Return the cost of reading and of making samples."""
@@ -192,7 +189,7 @@ class UnreadImages(OfParticles):
         found: Components | VolumeComponents = (
             volume_components(self.source)
             if self.view is None
-            else image_components(self.view, self.image_settings, rng=rng)
+            else image_components(self.view, self.options, rng=rng)
         )
         how: dict[str, Any] = {"particles": self.particles, "components": found}
         return ParticleInput(found.samples, self.rows, notes=self.notes, **how)
@@ -217,18 +214,18 @@ def particles_of_one_view(
 
 
 def _unread_images(path: Path, particles: Particles | None, options: FitOptions) -> UnreadImages:
-    """Return images that are enough, and that the settings suit."""
-    settings, choice = ImageSettings(**options.values(*OF_IMAGES)), ParticleChoice.of(options)
-    view = run_images(path, particles, phase_flip=settings.phase_flip, choice=choice)
+    """Return images that are enough, and that the options suit."""
+    choice = ParticleChoice.of(options)
+    view = run_images(path, particles, phase_flip=options.phase_flip, choice=choice)
     source = view.source
     if len(source) < FEWEST_SAMPLES:
         raise ValueError(
             f"a fit needs at least {FEWEST_SAMPLES} images, and hundreds to show a motion; "
             f"{path} gives {len(source)}. Widen the choice, or add images."
         )
-    require_filters(source.shape, source.pixel_size, settings)
-    if settings.components is not None:
-        require_count("--components", settings.components, low=1, high=len(source))
+    require_filters(source.shape, source.pixel_size, options)
+    if options.components is not None:
+        require_count("--components", options.components, low=1, high=len(source))
     label = "cell dimensions in its header" if particles is None else particles.pixel_size_label
     note = (
         f"{path} states no pixel size ({label}); 1 A is taken, so that all lengths are "
@@ -239,7 +236,7 @@ def _unread_images(path: Path, particles: Particles | None, options: FitOptions)
         # Nothing shows whether the images are of one view, which the fit assumes: images of several
         # views differ mostly by the view.
         notes += ("the particles have no angles; all images are taken as one view.",)
-    return UnreadImages(path, source, view, settings, notes)
+    return UnreadImages(path, source, view, options, notes)
 
 
 def _holds_particles(path: Path) -> bool:

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from manifactor._support.parameters import require_choice
-from manifactor.datasets.images import scene, shifting, turning
 from manifactor.datasets.products import (
     Interval,
     Parametrised,
@@ -37,7 +36,10 @@ from manifactor.datasets.shapes import (
     cut_corner,
     hole,
     revolution,
+    scene,
+    shifting,
     stadium,
+    turning,
 )
 
 # Fewest and most samples. Log-uniform, so that small and large problems are equally frequent.

@@ -11,10 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from manifactor.datasets.charts import annulus, ellipse, vase
-from manifactor.datasets.images import OVERLAPPING, scene, shifting, turning, turning_objects
 from manifactor.datasets.products import (
     Interval,
+    PartSamples,
     Samples,
     Shape,
     Sphere,
@@ -318,6 +317,178 @@ def robot_arm(n_samples: int, rng) -> Samples:
     first, second = rng.uniform(0, 2 * np.pi, size=(2, n_samples))
     elbow, link = ring(first), ring(second)
     return np.c_[elbow, elbow + 0.6 * link], (elbow, link)
+
+
+# Images of boxes under smooth maps: the Laplacian of an annulus, an ellipse or a vase separates in
+# coordinates, although lengths along one coordinate depend on another.
+
+AROUND = (0.0, 2 * np.pi)
+
+
+@dataclass(frozen=True)
+class MappedBox:
+    """The image of a box of coordinates under a map."""
+
+    box: Sequence[tuple[float, float]]  # lowest and highest value of each coordinate
+    place: Callable[..., np.ndarray]  # from coordinates, (n,) each, to samples, (n, n_columns)
+    # True factors in the order of the coordinates: "interval" or "circle". Without any, the samples
+    # are the only factor.
+    factors: Sequence[str] = ()
+
+    def __call__(self, n_samples: int, rng) -> Samples:
+        """Draw samples and truth."""
+
+        def box(n: int, rng) -> Samples:
+            return rng.uniform(*np.transpose(self.box), size=(n, len(self.box))), ()
+
+        highest = self.density(box(20_000, rng)[0]).max()
+        q, _ = thinned(box, lambda q, _: self.density(q) / highest, n_samples, rng)
+        X = self.place(*q.T)
+        return X, self.truth(q) or (X,)
+
+    def density(self, q: np.ndarray) -> np.ndarray:
+        """Return the density at coordinates, (n, d): the area or volume that the map makes."""
+        return np.sqrt(np.linalg.det(self.metric(q)).clip(0))
+
+    def metric(self, q: np.ndarray) -> np.ndarray:
+        """Return the metric tensor at coordinates (n, d), of shape (n, d, d)."""
+        # Central differences are then right to 1e-9.
+        steps = 1e-5 * np.ptp(self.box, axis=1)
+        ends = [(self.place(*(q + s).T), self.place(*(q - s).T)) for s in np.diag(steps)]
+        jacobian = np.stack([high - low for high, low in ends], axis=-1) / (2 * steps)
+        return jacobian.transpose(0, 2, 1) @ jacobian
+
+    def truth(self, q: np.ndarray) -> Truth:
+        """Return the true factors: intervals from 0 to 1, circles as unit vectors."""
+        low, high = np.transpose(self.box)
+        return tuple(
+            ring(x) if factor == "circle" else ((x - a) / (b - a))[:, None]
+            for factor, x, a, b in zip(self.factors, q.T, low, high, strict=False)
+        )
+
+
+def annulus(ratio: float) -> MappedBox:
+    """Return the annulus between radii `ratio` and 1: radius and angle."""
+    return MappedBox(
+        ((ratio, 1.0), AROUND), lambda r, a: r[:, None] * ring(a), ("interval", "circle")
+    )
+
+
+def vase(depth: float, waves: float, phase: float, length: float) -> MappedBox:
+    """Return a surface of revolution with a wavy radius: height and angle."""
+
+    def place(t: np.ndarray, angle: np.ndarray) -> np.ndarray:
+        radius = 1 + depth * np.cos(2 * np.pi * waves * t + phase)
+        return np.c_[radius[:, None] * ring(angle), length * t]
+
+    return MappedBox(((0.0, 1.0), AROUND), place, ("interval", "circle"))
+
+
+def ellipse(axis: float) -> MappedBox:
+    """Return the inside of an ellipse with half axes 1 and `axis`, in elliptic coordinates.
+
+    The confocal ellipses, from the segment between the foci to the border, are an interval; the
+    hyperbolas, each side of which is one value of an angle, are a circle.
+    """
+    focus = np.sqrt(1 - axis**2)
+
+    def place(u: np.ndarray, v: np.ndarray) -> np.ndarray:
+        return focus * np.c_[np.cosh(u) * np.cos(v), np.sinh(u) * np.sin(v)]
+
+    return MappedBox(((0.0, np.arctanh(axis)), AROUND), place, ("interval", "circle"))
+
+
+# Images of objects that move independently: sums in the pixels, and no isometric product. Pixels
+# have coordinates from -1 to 1. An object is a few blurred spots that turn about a centre, a
+# circle, or move along a line, an interval.
+
+# Radius, angle and weight, all unequal: an object with a symmetry would look the same after less
+# than a full turn.
+TURNED_SPOTS = [(0.55, 0.0, 1.0), (0.4, 2.0, 0.7), (0.3, 4.0, 0.5)]
+# Offset and weight; the second spot gives the object a front and a back.
+SHIFTED_SPOTS = [((0.0, 0.0), 1.0), ((0.18, 0.23), 0.5)]
+
+# Two objects beside each other, and nearer, so that their images overlap.
+APART = ((-0.5, 0.0), (0.5, 0.0))
+OVERLAPPING = ((-0.25, 0.0), (0.25, 0.0))
+# Three smaller objects.
+THREE_CENTRES = ((-0.55, -0.5), (0.55, -0.5), (0.0, 0.5))
+
+# From the number of samples, the places of pixels about an object's centre in units of its size,
+# and a generator to images, (n_samples, n_pixels), and latents.
+Motion = Callable[..., PartSamples]
+
+
+def turning(n_samples: int, pixels: np.ndarray, rng) -> PartSamples:
+    """Draw an object that turns about its centre, and cosine and sine of the angle."""
+    angle = rng.uniform(0, 2 * np.pi, size=n_samples)
+    paths = [(radius * ring(angle + start), weight) for radius, start, weight in TURNED_SPOTS]
+    return _spots(pixels, paths), ring(angle)
+
+
+def shifting(n_samples: int, pixels: np.ndarray, rng) -> PartSamples:
+    """Draw an object that moves up and down by its size, and the place from 0 to 1."""
+    place = rng.uniform(size=(n_samples, 1))
+    path = np.c_[np.zeros(n_samples), place - 0.5]
+    return _spots(pixels, [(path + offset, weight) for offset, weight in SHIFTED_SPOTS]), place
+
+
+def _spots(pixels: np.ndarray, paths: Sequence[tuple[np.ndarray, float]]) -> np.ndarray:
+    """Return images of blurred spots with centres, (n_samples, 2), and weights."""
+    images = np.zeros((len(paths[0][0]), len(pixels)))
+    for centres, weight in paths:
+        squared = ((pixels - centres[:, None]) ** 2).sum(axis=2)
+        images = images + weight * np.exp(-squared / 0.08)
+    # Of variance 1 in all pixels together.
+    return images / np.sqrt(images.var(axis=0).sum())
+
+
+@family
+def scene(
+    n_samples: int,
+    rng,
+    *,
+    motions: Sequence[Motion],
+    ratio: float,
+    centres: Sequence[tuple[float, float]] | None = None,
+    size: float | None = None,
+    occluding: bool = False,
+    noise: float = 0.0,
+) -> Samples:
+    """Draw images of several objects, the brightest first, flattened, and the place of each.
+
+    The ratio is the variance of the first object's images over that of the last one's; those
+    between have equal ratios. An occluding first object covers the others; else it adds to them.
+    Noise in each pixel is relative to the root mean square of all pixels' standard deviations.
+    """
+    centres = centres or (APART if len(motions) == 2 else THREE_CENTRES)
+    size = size or (0.7 if len(motions) == 2 else 0.5)
+    pixels = _pixels(np.linspace(-1, 1, 24), np.linspace(-1, 1, 24))
+    places = [(pixels - centre) / size for centre in centres]
+    drawn = [move(n_samples, at, rng) for move, at in zip(motions, places, strict=True)]
+    variances = np.geomspace(1, 1 / ratio, len(drawn))
+    front, *others = (
+        np.sqrt(variance) * images for variance, (images, _) in zip(variances, drawn, strict=True)
+    )
+    # Opaque where the first object has half of its brightness or more.
+    visible = 1 - np.clip(2 * front / front.max(), 0, 1) if occluding else 1.0
+    X = front + visible * sum(others)
+    if noise:
+        X = X + rng.normal(scale=noise * np.sqrt(X.var(axis=0).mean()), size=X.shape)
+    return X, tuple(latents for _, latents in drawn)
+
+
+def turning_objects(n_samples: int, rng) -> Samples:
+    """Draw wide images of two objects that turn independently, with variances of 5 to 1: a sum."""
+    pixels = _pixels(np.linspace(-1.5, 1.5, 24), np.linspace(-1, 1, 16))
+    first, left = turning(n_samples, pixels - [-0.6, 0], rng)
+    second, right = turning(n_samples, pixels - [0.6, 0], rng)
+    return first + second / np.sqrt(5), (left, right)
+
+
+def _pixels(columns: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Return the coordinates of the pixels of an image, (n_pixels, 2), row by row."""
+    return np.stack(np.meshgrid(columns, rows), axis=-1).reshape(-1, 2)
 
 
 FIELD: dict[str, Mapping[str, Shape]] = {

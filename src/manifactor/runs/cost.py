@@ -12,7 +12,7 @@ import numpy as np
 from manifactor._support.threads import cores
 from manifactor.operators.forecast import Forecast, as_duration, as_size
 from manifactor.runs.folder import most_rows
-from manifactor.tables.reading import Input, Opened, UnreadTable
+from manifactor.runs.sources import Input, Opened
 from manifactor.tables.text import DELIMITERS
 
 # Seconds and bytes of Python and the libraries.
@@ -135,7 +135,7 @@ def _after(
     n, width, memory = opened.n_samples, opened.n_columns, fitted + 1.5e8
     seconds = n * (6e-6 + 1e-5 / n_cores + 1e-8 * width)
     n_lines = n
-    if isinstance(opened, UnreadTable):
+    if opened.table is not None:
         # Samples are read where they are placed, and written there.
         n_lines, seconds = 0, seconds + _pass_seconds(opened.path)
         memory += min(n, most_rows(width)) * (16 * width + 100)

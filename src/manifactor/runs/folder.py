@@ -3,9 +3,9 @@
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import UTC, datetime
-from functools import lru_cache, partial
+from functools import lru_cache, partial, reduce
 from pathlib import Path
 
 import numpy as np
@@ -54,16 +54,10 @@ from manifactor.tables.stores import StoredTable, open_store
 
 def run_evidence(fit: ManifoldFactorizer, record: Mapping) -> Evidence:
     """Return the evidence of a fit, with what the record of a run adds."""
-    evidence = fit.evidence_
-    for source in sources():
-        evidence = source.evidence(evidence, record)
-    return evidence
+    return reduce(lambda known, kind: kind.evidence(known, record), sources(), fit.evidence_)
 
 
 # The files of an input, which may change while they are fitted.
-
-# Time of the last change in nanoseconds, and bytes; None for what does not exist.
-FileState = tuple[int, int] | None
 
 
 class InputWarning(UserWarning):
@@ -80,11 +74,12 @@ def _as_date(nanoseconds: int) -> str:
     return date.isoformat(timespec="seconds")
 
 
-@dataclass(frozen=True)
 class InputState:
     """The files of an input as they were at a time."""
 
-    files: dict[Path, FileState]  # the input first
+    def __init__(self, files: Sequence[Path | str | None]) -> None:
+        """Look at the files that are given, the input first."""
+        self.files = {Path(path): _state_of(Path(path)) for path in files if path is not None}
 
     @property
     def record(self) -> dict[str, str]:
@@ -98,13 +93,8 @@ class InputState:
         return [path for path, state in self.files.items() if _state_of(path) != state]
 
 
-def input_state(files: Sequence[Path | str | None]) -> InputState:
-    """Return the files of an input, those that are given, as they are now."""
-    given = [Path(path) for path in files if path is not None]
-    return InputState({path: _state_of(path) for path in given})
-
-
-def _state_of(path: Path) -> FileState:
+def _state_of(path: Path) -> tuple[int, int] | None:
+    """Return the time of the last change and the bytes of a file; None for what does not exist."""
     try:
         found = path.stat()
     except OSError:
@@ -113,18 +103,14 @@ def _state_of(path: Path) -> FileState:
 
 
 def warn_of_changes(state: InputState) -> None:
-    """Warn of files that are no longer those that the fit started with.
-
-    A fit that is finished is worth more than an error.
-    """
+    """Warn of files that are others now: a fit that is finished is worth more than an error."""
     for path in state.changed:
-        text = f"{path} was removed while it was fitted."
-        if path.exists():
-            text = (
-                f"{path} was changed while it was fitted; the run may be of both versions. "
-                "Fit again if its content is another."
-            )
-        warn_caller(text, InputWarning)
+        changed = (
+            f"{path} was changed while it was fitted; the run may be of both versions. "
+            "Fit again if its content is another."
+        )
+        removed = f"{path} was removed while it was fitted."
+        warn_caller(changed if path.exists() else removed, InputWarning)
 
 
 # Writing and reading a run folder.
@@ -229,8 +215,7 @@ def read_run(folder) -> tuple[dict, ManifoldFactorizer]:
             f"{folder / 'factorization.npz'} must hold factors; got a "
             f"{type(fit).__name__}. Fit again."
         )
-    recorded = [factor["topology"] for factor in record["factors"]]
-    if [factor.topology for factor in fit.factors_] != recorded:
+    if [f.topology for f in fit.factors_] != [f["topology"] for f in record["factors"]]:
         raise ValueError(
             f"{folder / 'run.json'} and factorization.npz do not have the same factors. Fit again."
         )
@@ -241,9 +226,8 @@ def read_record(folder: Path) -> dict:
     """Return what run.json of a run folder says."""
     restore(folder)
     if not is_run(folder):
-        hint = ""
-        if not folder.exists():
-            hint = " It does not exist: check its name, or run `manifactor fit` first."
+        missing = " It does not exist: check its name, or run `manifactor fit` first."
+        hint = "" if folder.exists() else missing
         raise ValueError(
             f"{folder} is not a run folder: it must hold run.json and factorization.npz.{hint}"
         )
@@ -306,15 +290,10 @@ def read_places(folder) -> PlacedRows:
 
 # Coordinates of many samples in Parquet parts: placed by workers, read in part.
 
-# Folder of a run that holds the parts, and the names of these.
 PARTS_FOLDER = "coordinates"
 PART_NAME = "part-{:05d}.parquet"
-
-# Samples of a part: 10 MB of coordinates, and some seconds of work. And numbers of its samples, 128
-# MB in double precision.
+# Samples of a part, 10 MB of coordinates and some seconds of work, and their numbers, 128 MB.
 MOST_ROWS, MOST_NUMBERS = 2**18, 2**24
-# Samples that are drawn where not all can be shown.
-MOST_PLACES = 200_000
 
 
 def most_rows(n_columns: int) -> int:
@@ -392,14 +371,13 @@ def drawn_places(run: Path, record: dict) -> PlacedRows:
     """Return numbers and places of samples drawn of a run, the same in every call; all if few."""
     files = part_files(run, record)
     # From at most 50 parts, spread evenly.
-    few = np.linspace(0, len(files) - 1, min(len(files), 50))
-    # Of all parts the same share: the last one is smaller.
-    share = MOST_PLACES / max(1.0, record["n_samples"] * (len(few) / len(files)))
+    few = np.linspace(0, len(files) - 1, min(len(files), 50)).round().astype(int)
+    # Of all parts the same share, since the last one is smaller, and 200,000 of all.
+    share = min(1.0, 200_000 / max(1.0, record["n_samples"] * (len(few) / len(files))))
     rng = np.random.default_rng(0)
     parts = []
-    for k in few.round().astype(int):
-        rows, places = read_part(files[k], record)
-        count = int(min(1.0, share) * len(rows))
+    for rows, places in (read_part(files[k], record) for k in few):
+        count = int(share * len(rows))
         some = np.sort(rng.choice(len(rows), count, replace=False))
         parts.append((rows[some], *(place[some] for place in places)))
     numbers, *factors = zip(*parts, strict=True)

@@ -18,8 +18,7 @@ class Matching:
     # (n,): sum to 1 in every matched bin; 0 for samples in no bin, in a bin too small to match, or
     # where the other factors have values that some bin lacks
     weights: np.ndarray
-    # (n_bins,): (sum w)^2 / sum w^2: how many equally weighted samples average noise as well. 0 for
-    # a bin without a mean.
+    # (n_bins,): (sum w)^2 / sum w^2: how many equally weighted samples average noise as well, or 0
     effective_sizes: np.ndarray
     counts: np.ndarray  # (n_bins,): samples of each bin before matching
     n_cells: int  # cells of the other factors over which the bins agree
@@ -30,14 +29,12 @@ class Matching:
 
 
 def match(labels: np.ndarray, others: Sequence[Place], *, n_bins: int) -> Matching:
-    """Compute weights such that the other factors have one distribution in every bin.
+    """Compute the weights of samples with labels of bins, -1 for none.
 
     The other factors are cut into cells of about equally many samples. Over the cells all bins get
     one distribution, the harmonic mean of their counts: of all common distributions it has the
     least sum over the bins of 1 / effective size. It is 0 in a cell that some bin lacks, so that
     all bins are averaged over the same coordinates.
-
-    Shapes: labels (n,), -1 for a sample in no bin.
     """
     counts = np.bincount(labels[labels >= 0], minlength=n_bins)
     # One cell holds nothing still, so a bin needs two. With nothing to hold still, a mean of one
@@ -54,8 +51,7 @@ def match(labels: np.ndarray, others: Sequence[Place], *, n_bins: int) -> Matchi
     bins, places = labels[inside], [place[inside] for place in others]
     cell = joint_cells(places, smallest=int(counts[used].min()), n_samples=len(inside))
     n_cells = int(cell.max()) + 1
-    table = np.bincount(bins * n_cells + cell, minlength=n_bins * n_cells)
-    table = table.reshape(n_bins, n_cells)
+    table = np.bincount(bins * n_cells + cell, minlength=n_bins * n_cells).reshape(n_bins, -1)
     target = _common_distribution(table, used)
     # All samples of a bin in one cell share the weight that the cell is to have.
     shares = target[cell] / table[bins, cell]
@@ -100,17 +96,13 @@ def unrolled(place: Place) -> np.ndarray:
 
 
 def _even_cells(points: np.ndarray, n_cells: int) -> np.ndarray:
-    """Return the labels of boxes with equally many of the points, (n, d).
-
-    The longest side is cut first; if d is 1, the boxes are quantiles.
-    """
+    """Return the labels of boxes with equally many points, (n, d), of which the longest are cut."""
     labels = np.zeros(len(points), dtype=int)
     if n_cells == 1 or len(points) <= 1:
         return labels
     n_low = n_cells // 2
-    longest = points[:, points.std(axis=0).argmax()]
     # Stable, so that samples at one place are divided the same way every time.
-    order = np.argsort(longest, kind="stable")
+    order = np.argsort(points[:, points.std(axis=0).argmax()], kind="stable")
     low, high = np.split(order, [len(points) * n_low // n_cells])
     labels[low] = _even_cells(points[low], n_low)
     labels[high] = n_low + _even_cells(points[high], n_cells - n_low)
@@ -118,10 +110,7 @@ def _even_cells(points: np.ndarray, n_cells: int) -> np.ndarray:
 
 
 def _common_distribution(table: np.ndarray, used: np.ndarray) -> np.ndarray:
-    """Return the distribution over the cells, (n_cells,), that all used bins can have.
-
-    `table` holds the counts, (n_bins, n_cells).
-    """
+    """Return the shares of cells that all used bins can have, from counts, (n_bins, n_cells)."""
     counts = table[used]
     shared = (counts > 0).all(axis=0)
     if not shared.any():
@@ -137,16 +126,12 @@ def _common_distribution(table: np.ndarray, used: np.ndarray) -> np.ndarray:
     # With shares t_c and counts n_bc, a bin's 1 / effective size is the sum over cells of t_c^2 /
     # n_bc. Its sum over the bins is least for t_c ~ 1 / sum_b (1 / n_bc).
     harmonic = np.zeros(table.shape[1])
-    reciprocals = 1 / counts[:, shared]
-    harmonic[shared] = 1 / reciprocals.sum(axis=0)
+    harmonic[shared] = 1 / (1 / counts[:, shared]).sum(axis=0)
     return harmonic / harmonic.sum()
 
 
 def _unevenness(weights: np.ndarray, labels: np.ndarray, places: Sequence[Place]) -> float:
-    """Return the largest difference between two bins' weighted means of any factor.
-
-    It is in standard deviations of the factor's features; 0 without factors.
-    """
+    """Return the largest difference of two bins' weighted means of a factor, in its deviations."""
     sums = np.bincount(labels, weights)
     filled = sums > 0
     largest = 0.0

@@ -47,8 +47,7 @@ class Run:
     record: dict  # what run.json says
     rows: np.ndarray  # (n,): the samples' numbers in the input
     places: tuple[Place, ...]  # one for each factor
-    # Whether these are some of the run's samples, drawn at random, since there are too many to be
-    # read
+    # Whether these are some of the run's samples, drawn at random, since all are too many
     drawn: bool = False
 
     @property
@@ -136,8 +135,8 @@ class Run:
         """Return the numbers that the run was fitted to, one row for each sample."""
         if self.drawn:
             return self.table.take(self.rows)
-        parts = [self.read(path) for path in self.inputs]
-        samples = parts[0] if len(parts) == 1 else np.concatenate(parts)
+        first, *others = (self.read(path) for path in self.inputs)
+        samples = np.concatenate([first, *others]) if others else first
         require_as_many(self, len(samples), "samples")
         return samples
 
@@ -189,7 +188,6 @@ def require_as_many(run: Run, count: int, what: str) -> None:
 
 def places_along(run: Run, factors: Sequence[int]) -> tuple[Place, ...]:
     """Return the coordinates on the factors to average along."""
-    # A picture has two directions, so there is no grid of three factors.
     if len(set(factors)) < len(factors) or len(factors) not in (1, 2):
         raise ValueError(
             f"averages go along one factor or two different ones; got {list(factors)}."
@@ -241,8 +239,7 @@ def open_run(folder, *, some: bool = False) -> Run:
     """
     folder = Path(folder)
     record = read_record(folder)
-    kinds = (source.run(record) for source in sources())
-    kind: type[Run] = next(filter(None, kinds), Run)
+    kind: type[Run] = next(filter(None, (source.run(record) for source in sources())), Run)
     if not has_parts(folder):
         return kind(folder, record, *read_places(folder))
     if not some:
@@ -270,15 +267,11 @@ def known_column(run: Run, name: str) -> np.ndarray:
     names = []
     if "columns" in run.record and run.input.exists():
         names = column_names(run.input)
-    if name in names:
-        return _table_column(run, ColumnChoice(labels=(name,)))
-    names = [*known, *names]
-    near = get_close_matches(name, names, n=5, cutoff=0.5) or names[:8]
-    raise ValueError(f"there is no column {name!r} of numbers; the nearest are {', '.join(near)}.")
-
-
-def _table_column(run: Run, choice: ColumnChoice) -> np.ndarray:
-    """Return a column of the table that was fitted, or that was left out."""
+    if name not in names:
+        names = [*known, *names]
+        near = ", ".join(get_close_matches(name, names, n=5, cutoff=0.5) or names[:8])
+        raise ValueError(f"there is no column {name!r} of numbers; the nearest are {near}.")
+    choice = ColumnChoice(labels=(name,))
     if run.drawn:
         return stored_table(run.input, choice).take(run.rows)[:, 0]
     values = np.concatenate([read_table(path, choice).samples[:, 0] for path in run.inputs])
@@ -332,9 +325,9 @@ SELECTIONS = (".star", ".cs", ".csv", ".pkl", ".npy", ".parquet")
 
 def endings(run: Run) -> list[str]:
     """Return the suffixes of the files that a selection of a run can be written to."""
-    own = Path(run.record.get("particles", "")).suffix.lower()
     # A table of particles can be written in its own format only.
-    return [each for each in SELECTIONS if each not in (".star", ".cs") or each == own]
+    other = {".star", ".cs"} - {Path(run.record.get("particles", "")).suffix.lower()}
+    return [suffix for suffix in SELECTIONS if suffix not in other]
 
 
 def selection(run: Run, chosen: np.ndarray, suffix: str) -> bytes:

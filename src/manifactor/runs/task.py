@@ -5,7 +5,7 @@ import shutil
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
@@ -25,7 +25,6 @@ from manifactor.runs.cost import Cost, PartCost, cores_of_worker, cost_of_pieces
 from manifactor.runs.folder import (
     PARTS_FOLDER,
     InputState,
-    input_state,
     last_changed,
     place_in_parts,
     read_record,
@@ -34,15 +33,13 @@ from manifactor.runs.folder import (
 )
 from manifactor.runs.options import BESIDE, OF_IMAGES, OF_MOVES, OF_PARTICLES, FitOptions
 from manifactor.runs.places import Place, all_places, fitted_places, loadings_as_csv
-from manifactor.runs.sources import open_input
-from manifactor.tables.reading import Input, LargeInput, Opened
+from manifactor.runs.sources import Input, Opened, open_input
 
 # Numbers of a table whose loadings are written: 6,000 columns of 20,000 samples take some seconds.
 MOST_LOADED = 120_000_000
 
 
-@dataclass(frozen=True)
-class FitPlan:
+class FitPlan(NamedTuple):
     """Which samples are fitted, with which parameters, and why."""
 
     rows: np.ndarray  # the samples to fit, ascending; with moves, as many are drawn by the fit
@@ -63,7 +60,7 @@ def _draw(samples: Opened, options: FitOptions) -> tuple[np.ndarray, Choice]:
     """Return the samples to fit, ascending, and why so many."""
     count, asked, (most, why) = len(samples.rows), options.fit_samples, samples.most
     rows = np.arange(count)
-    if not samples.drawn:
+    if samples.table is None:
         count = draw_count(most if asked == "auto" else asked, len(rows))
         if count == len(rows):
             every = Choice("all", f"there are no more than {most:,}")
@@ -78,42 +75,33 @@ def fit_input(
 ) -> tuple[ManifoldFactorizer, tuple[Place, ...]]:
     """Return a factorizer fitted to the planned samples, and the places of all."""
     fit = plan.factorizer.set_params(callback=callback)
-    drawn: dict = {"fit_samples": len(plan.rows), **samples.moves} if samples.moves else {}
-    X = samples.samples if drawn else chosen(samples.samples, plan.rows)
+    moves: dict = {"fit_samples": len(plan.rows), **samples.moves} if samples.moves else {}
+    X = samples.samples if moves else chosen(samples.samples, plan.rows)
     if samples.columns is not None and samples.columns.image is not None:
         X = X.reshape(len(X), *samples.columns.image)
-    fit.fit(
-        X,
-        # Standard deviation of the noise in every column, where it is known.
-        noise=samples.noise,
-        stages=stages,
-        column_names=samples.labels,
-        **drawn,
-    )
+    fit.fit(X, noise=samples.noise, stages=stages, column_names=samples.labels, **moves)
     everything = len(plan.rows) == len(samples.samples)
     return fit, fitted_places(fit) if everything else all_places(fit, samples.samples)
 
 
 def loadings_file(given: Input, plan: FitPlan, fit: ManifoldFactorizer) -> dict[str, bytes]:
     """Return the file of the loadings of a table's columns, by its name; nothing for images."""
-    rows = plan.rows if fit.rows_ is None or isinstance(given, LargeInput) else fit.rows_
+    rows = plan.rows if fit.rows_ is None or given.table is not None else fit.rows_
     if given.columns is None or len(rows) * given.samples.shape[1] > MOST_LOADED:
         return {}
     fitted = chosen(given.samples, rows)
     return {"loadings.csv": loadings_as_csv(fit.loadings(fitted, column_names=given.labels))}
 
 
-def _fitted_once(
-    large: LargeInput, plan: FitPlan, archive: Path, key: str, **how
-) -> ManifoldFactorizer:
+def _fitted_once(given: Input, plan: FitPlan, archive: Path, key: str, **how) -> ManifoldFactorizer:
     """Return the fit of an archive, which a key tells to be this one; else fit and write it."""
     known = archive.with_suffix(".key")
     if known.is_file() and archive.is_file():
         if known.read_text(encoding="utf-8") != key:
             raise other_fit(archive.parent)
         return load(archive)
-    fit = fit_input(large, plan, **how)[0]
-    fit.rows_ = large.rows
+    fit = fit_input(given, plan, **how)[0]
+    fit.rows_ = given.rows
     # Parts of another fit must not be taken for those of this one.
     shutil.rmtree(archive.with_name(PARTS_FOLDER), ignore_errors=True)
     archive.unlink(missing_ok=True)
@@ -152,10 +140,8 @@ class Task:
     @property
     def anywhere(self) -> "Task":
         """The same task for a process that may work in another folder."""
-        further = tuple(path.absolute() for path in self.further)
-        return replace(
-            self, path=self.path.absolute(), options=self.options.anywhere, further=further
-        )
+        path, *further = (path.absolute() for path in (self.path, *self.further))
+        return Task(path, self.options.anywhere, self.view, tuple(further))
 
     def open(self) -> Opened:
         """Return the samples of a table, or what is not read yet."""
@@ -163,15 +149,14 @@ class Task:
 
     def read(self, opened: Opened | None = None) -> Input:
         """Return the samples of the input, which may be open, or those drawn of a large table."""
-        opened = self.open() if opened is None else opened
-        return opened.read(np.random.default_rng(self.options.seed))
+        return (opened or self.open()).read(np.random.default_rng(self.options.seed))
 
     def forecast(self, opened: Opened, *, n_workers: int = 1, n_cores: int | None = None) -> Cost:
         """Return what the fit costs, from reading to writing."""
         plan = plan_fit(opened, self.options)
-        n_fitted, width = len(plan.rows), opened.n_columns
-        fitting = plan.factorizer.forecast_shape(n_fitted, width, n_cores=n_cores)
-        return forecast_input(opened, fitting, n_fitted, n_workers=n_workers, n_cores=n_cores)
+        shape = len(plan.rows), opened.n_columns
+        fitting = plan.factorizer.forecast_shape(*shape, n_cores=n_cores)
+        return forecast_input(opened, fitting, shape[0], n_workers=n_workers, n_cores=n_cores)
 
     def fit(
         self,
@@ -189,19 +174,17 @@ class Task:
         the same paths.
         """
         given.require_values()
-        options = self.options
-        beside = options.values(*BESIDE).values()
-        before = input_state([self.path, *self.further, *beside])
+        beside = self.options.values(*BESIDE).values()
+        before = InputState([self.path, *self.further, *beside])
         plan = plan_fit(given, self.options)
-        if isinstance(given, LargeInput):
-            how = {"stages": stages, "callback": callback, "workers": workers}
-            return self._fit_large(given, plan, out, before, overwrite=overwrite, **how)
+        if given.table is not None:
+            how = {"stages": stages or Stages(keeps=False), "callback": callback}
+            return self._fit_in_parts(given, plan, out, before, workers, overwrite, **how)
         fit, places = fit_input(given, plan, stages=stages, callback=callback)
         record = self._record(given, plan, fit, before)
-        files = loadings_file(given, plan, fit)
-        rng = np.random.default_rng(options.seed)
-        more, others = given.files_after(places, before.changed, rng)
-        record, files = record | more, files | others
+        rng = np.random.default_rng(self.options.seed)
+        more, files = given.files_after(places, before.changed, rng)
+        record |= more
         warn_of_changes(before)
         write_run(
             fit,
@@ -210,25 +193,26 @@ class Task:
             places=places,
             rows=given.rows,
             names=given.names,
-            files=files,
+            files=loadings_file(given, plan, fit) | files,
             overwrite=overwrite,
         )
         return fit, record
 
-    def _fit_large(
+    def _fit_in_parts(
         self,
-        given: LargeInput,
+        given: Input,
         plan: FitPlan,
         out: Path,
         before: InputState,
-        *,
-        overwrite: bool,
-        stages: Stages | None,
-        callback,
         workers: Workers,
+        overwrite: bool,
+        *,
+        stages: Stages,
+        callback,
     ) -> tuple[ManifoldFactorizer, dict]:
-        """Fit what was drawn, place all in parts, and write the run folder."""
+        """Fit what was drawn of a table, place all in parts, and write the run folder."""
         table = given.table
+        assert table is not None
         state = (given.rows, table.n_samples, newest_change(table.path))
         key = fingerprint(__version__, self.arguments, *state)
         # Checkpoints keep the parts after a failure. Others lie beside the future run folder, so
@@ -238,15 +222,13 @@ class Task:
             work.mkdir(exist_ok=True)
             archive, parts = work / "fit.npz", work / PARTS_FOLDER
             fit = _fitted_once(given, plan, archive, key, stages=stages, callback=callback)
-            timing = (stages or Stages()).start(callback)
+            timing = stages.start(callback)
+
+            def report(done: float) -> None:
+                timing.report("places", min(done, 0.999))
+
             with timing.timed("places"):
-                n_parts = place_in_parts(
-                    archive,
-                    table,
-                    parts,
-                    workers=workers,
-                    report=lambda done: timing.report("places", min(done, 0.999)),
-                )
+                n_parts = place_in_parts(archive, table, parts, workers=workers, report=report)
             fit.timings_ = {**fit.timings_, **timing.timings}
             record = {**self._record(given, plan, fit, before), "parts": n_parts}
             warn_of_changes(before)
@@ -259,10 +241,8 @@ class Task:
     ) -> dict:
         """Return what run.json says of the input, the fit, and what was chosen."""
         options = self.options
-        moves: dict = {}
-        if given.moves:
-            moves["moves"] = options.anywhere.values(*OF_MOVES)
-            moves["further"] = [str(path.resolve()) for path in self.further]
+        further = [str(path.resolve()) for path in self.further]
+        moves = {"moves": options.anywhere.values(*OF_MOVES), "further": further}
         return {
             "command": "fit",
             "input": str(self.path.resolve()),
@@ -274,7 +254,7 @@ class Task:
             "arguments": options.parameters,
             "fit_samples": options.fit_samples,
             "reproduce": self.reproduce,
-            **moves,
+            **(moves if given.moves else {}),
             **given.record,
             "n_samples": given.n_samples,
             "n_fitted": len(fit.spectrum_.weights),
@@ -293,8 +273,6 @@ class Task:
 
 TABLE = "views.csv"
 FAILED = "failed"
-# What the library raises for bad input; their messages need no name.
-EXPECTED = (ValueError, OSError, MemoryError)
 
 
 class Row(NamedTuple):
@@ -325,8 +303,7 @@ def named_tasks(tasks: Sequence[Task]) -> dict[str, Task]:
 
 def finished_runs(folder: Path) -> list[Path]:
     """Return the runs that a folder of unfinished work holds."""
-    found = sorted(folder.iterdir()) if folder.is_dir() else []
-    return [path for path in found if is_run(path)]
+    return [path for path in sorted(folder.glob("*")) if is_run(path)]
 
 
 def finished_rows(tasks: Mapping[str, Task], folder: Path) -> dict[str, Row]:
@@ -376,8 +353,7 @@ def fit_side_by_side(
 
 def _fit_row(task: Task, out: Path) -> Row:
     """Fit a task and return its row of the table."""
-    # A worker may have written the run before it was lost, or before the command that it worked for
-    # was stopped.
+    # A worker may have written the run before it was lost, or its command was stopped.
     if not _is_of(task, out):
         with warnings.catch_warnings(action="ignore"):
             task.fit(task.read(), out, overwrite=is_run(out))
@@ -388,11 +364,9 @@ def _is_of(task: Task, run: Path) -> bool:
     """Return whether a run is that of a task whose inputs have not changed."""
     if not is_run(run):
         return False
-    record = read_record(run)
-    written = newest_change(run / "run.json")
+    record, written = read_record(run), newest_change(run / "run.json")
     # What belongs to the input: other files, and those inside it.
-    inside = task.path if task.path.is_dir() else None
-    files = (inside, *task.options.values(*BESIDE).values())
+    files = (task.path if task.path.is_dir() else None, *task.options.values(*BESIDE).values())
     return (
         record.get("reproduce") == task.reproduce
         and record.get("input_changed") == last_changed(task.path)
@@ -417,7 +391,8 @@ def _row(run: Path) -> Row:
 def _failed(name: str, error: Exception) -> Row:
     """Return the row of a task that failed."""
     problem = one_line(error)
-    if not isinstance(error, EXPECTED) or not problem:
+    # Messages of what the library raises for bad input need no name.
+    if not isinstance(error, ValueError | OSError | MemoryError) or not problem:
         problem = f"{type(error).__name__}: {problem}"
     return Row(name, "", FAILED, "", problem)
 

@@ -26,7 +26,7 @@ class ColumnChoice:
     # As typed: names, numbers from 0 and ranges such as 3-8, separated by commas; None for all
     columns: str | None = None
     drop: str | None = None  # columns to leave out, in the same form
-    # Columns to use, as a sequence: names may have commas. Given instead of `columns`.
+    # Instead of `columns`, a sequence: names may have commas
     labels: tuple[str | int, ...] | None = None
     # Columns that are read for themselves, each with the option that names it
     apart: tuple[tuple[str, str], ...] = ()
@@ -87,9 +87,8 @@ def _unknown(label: str, names: Sequence[str] | None, total: int) -> str:
             f"from 0 to {total - 1}."
         )
     near = get_close_matches(label, names, n=3, cutoff=0.5)
-    if near:
-        return f"there is no column {label!r}; the nearest are {quoted(near)}."
-    return f"there is no column {label!r}; there are {quoted(names)}."
+    there = f"the nearest are {quoted(near)}" if near else f"there are {quoted(names)}"
+    return f"there is no column {label!r}; {there}."
 
 
 def quoted(names: Sequence[str], *, most: int = 8) -> str:
@@ -119,14 +118,11 @@ class Columns:
 
     numbers: Sequence[int]  # numbers of the columns in the table, counted from 0, ascending
     total: int  # number of columns of the table
-    # Names of the columns used; None if the table has no names
-    names: tuple[str, ...] | None = None
-    # (n_used,): what is subtracted from the columns, and what they are then divided by; None if
-    # they are not scaled
+    names: tuple[str, ...] | None = None  # of the columns used, if the table has names
+    # (n_used,): what is subtracted from the columns, and what they are then divided by
     mean: np.ndarray | None = None
     scale: np.ndarray | None = None
-    # Shape of an image, if the columns are its pixels
-    image: tuple[int, ...] | None = None
+    image: tuple[int, ...] | None = None  # shape of an image, if the columns are its pixels
 
     @property
     def labels(self) -> list[str | int]:

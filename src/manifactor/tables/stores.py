@@ -21,7 +21,7 @@ from manifactor._support.values import bad_values
 from manifactor.estimators.arrays import image_shape, take_by_chunks
 from manifactor.tables.columns import COLUMN_REMEDIES, ColumnChoice, Columns, quoted, without_text
 
-# zarr and pyarrow raise errors of any class for damaged files; taken where nothing else is called.
+# zarr, pyarrow and Pillow raise any errors for damaged files; taken where nothing else is called.
 ANY = (Exception,)
 # What Zarr 3 and Zarr 2 write into the folder of an array or a group.
 ZARR_FILES = ("zarr.json", ".zarray", ".zgroup")

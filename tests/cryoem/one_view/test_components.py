@@ -8,7 +8,6 @@ import pytest
 from manifactor import datasets
 from manifactor.cryoem import components as module
 from manifactor.cryoem.components import (
-    ImageSettings,
     ShellSpectra,
     circular_mask,
     component_weights,
@@ -22,6 +21,7 @@ from manifactor.cryoem.components import (
 from manifactor.cryoem.files.mrc import write_stack, write_volume
 from manifactor.cryoem.files.stacks import ImageArray, stack_images, volume_series
 from manifactor.cryoem.one_view import View
+from manifactor.runs.options import FitOptions
 
 N, SIZE, PIXEL = 400, 54, 4.0
 SIDE = 32
@@ -34,7 +34,7 @@ def simulated(signal_to_noise):
 
 def components(images, **settings):
     view = images if isinstance(images, View) else View(ImageArray(images, PIXEL))
-    return image_components(view, ImageSettings(**settings), rng=np.random.default_rng(0))
+    return image_components(view, FitOptions(**settings), rng=np.random.default_rng(0))
 
 
 @pytest.fixture(scope="module")

@@ -45,7 +45,7 @@ from manifactor.estimators import ManifoldFactorizer
 from manifactor.judging.evidence import listed, numeral, shapes_in_words
 from manifactor.judging.measures.density import arc_of_function, cluster_labels
 from manifactor.operators.engines.gpu import device_memory, require_device
-from manifactor.runs.folder import input_state, warn_of_changes, write_run
+from manifactor.runs.folder import InputState, warn_of_changes, write_run
 from manifactor.runs.landscape import LEVELS
 from manifactor.runs.options import OF_PARTICLES, FitOptions
 from manifactor.runs.places import Place, all_places
@@ -305,7 +305,7 @@ def fit_all_views(
 
     Images are read and placed by `workers`; results do not depend on them.
     """
-    before, options = input_state([task.path]), task.options
+    before, options = InputState([task.path]), task.options
     stages = (stages or Stages()).start(callback, options.seed)
     how: dict[str, Any] = {"stages": stages, "workers": workers}
     rng = np.random.default_rng(options.seed)
