@@ -8,7 +8,7 @@ import pytest
 
 from manifactor.cryoem.all_views.fitting import read_all_views
 from manifactor.cryoem.files.formats import read_particles
-from manifactor.cryoem.files.mrc import write_stack
+from manifactor.cryoem.files.stacks import write_stack
 from manifactor.runs.archive import ARCHIVE_VERSION
 from manifactor.runs.options import FitOptions
 from manifactor.runs.task import Task

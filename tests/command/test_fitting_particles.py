@@ -11,7 +11,7 @@ from PIL import Image
 
 from manifactor import datasets
 from manifactor.cryoem.files.cryosparc import npy_bytes, read_cs
-from manifactor.cryoem.files.mrc import write_stack, write_volume
+from manifactor.cryoem.files.stacks import write_stack, write_volume
 from manifactor.runs.run import open_run
 from manifactor.scores import coordinate_correlation
 

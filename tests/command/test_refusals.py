@@ -7,7 +7,7 @@ import shutil
 import numpy as np
 import pytest
 
-from manifactor.cryoem.files.mrc import write_stack, write_volume
+from manifactor.cryoem.files.stacks import write_stack, write_volume
 
 from ..cryoem.star_files import loop, row
 from .conftest import POSE, manifactor, refusal, write_star

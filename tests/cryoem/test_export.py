@@ -16,8 +16,8 @@ from manifactor._support.workers import Here
 from manifactor.cryoem.export import export, steady_samples
 from manifactor.cryoem.files.cryosparc import npy_bytes
 from manifactor.cryoem.files.formats import read_particles
-from manifactor.cryoem.files.mrc import write_stack
 from manifactor.cryoem.files.particles import euler_matrices
+from manifactor.cryoem.files.stacks import write_stack
 from manifactor.cryoem.runs import ParticleRun
 from manifactor.runs.places import Place, bin_labels
 from manifactor.tables.pickles import read_pickled_array

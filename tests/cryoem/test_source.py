@@ -6,9 +6,9 @@ import pytest
 
 from manifactor.cryoem.directions import require_one_view
 from manifactor.cryoem.files.formats import read_particles
+from manifactor.cryoem.pages import _findings
 from manifactor.cryoem.simulate.writing import write_dataset
 from manifactor.cryoem.source import paired_particles
-from manifactor.cryoem.words import _findings
 from manifactor.datasets import simulate_particles
 from manifactor.runs.options import FitOptions
 from manifactor.runs.sources import open_input
@@ -45,7 +45,7 @@ def test_coordinates_with_particles_keep_both(table, data, rng):
 def test_images_become_components_that_the_record_describes(data, rng):
     given = read_input(data / "particles.star", rng, components=4)
     assert given.samples.shape == (20, 4)
-    assert given.record["components"]["text"] == str(given.components)
+    assert given.record["components"]["text"] == given.components.text
     assert "samples" not in given.record["components"]
 
 

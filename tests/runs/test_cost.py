@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from manifactor.cryoem.files.mrc import write_stack
+from manifactor.cryoem.files.stacks import write_stack
 from manifactor.operators.forecast import Forecast
 from manifactor.runs.cost import PartCost, cost_of_parts, cost_of_pieces, forecast_input
 from manifactor.runs.sources import Input

@@ -11,9 +11,8 @@ from manifactor.command.main import main
 from manifactor.cryoem import pages
 from manifactor.cryoem.all_views.shown import Wanted, read_volumes
 from manifactor.cryoem.all_views.volumes import MODEL_FILE, open_motions
-from manifactor.cryoem.files.mrc import write_volume
-from manifactor.cryoem.pages import ParticlePages
-from manifactor.cryoem.words import blind_sentence
+from manifactor.cryoem.files.stacks import write_volume
+from manifactor.cryoem.pages import ParticlePages, blind_sentence
 from manifactor.runs.folder import read_run
 from manifactor.runs.run import open_run
 from manifactor.views import figures

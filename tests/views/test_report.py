@@ -13,7 +13,7 @@ import pytest
 from manifactor.command.arguments import parse_arguments
 from manifactor.command.fitting import tasks_of
 from manifactor.command.main import main
-from manifactor.cryoem.files.mrc import write_stack
+from manifactor.cryoem.files.stacks import write_stack
 from manifactor.judging.evidence import Warp
 from manifactor.judging.table import CRITERIA
 from manifactor.runs.folder import read_run, write_run

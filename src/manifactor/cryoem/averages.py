@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from math import prod
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -17,7 +18,7 @@ from scipy import fft
 from manifactor._support.threads import cores
 from manifactor._support.workers import Here, Workers, ignored
 from manifactor.cryoem.components import distances, shell_means, shells
-from manifactor.cryoem.files.mrc import write_stack, write_volume
+from manifactor.cryoem.files.stacks import write_stack, write_volume
 from manifactor.cryoem.one_view import View, particle_ctf_at
 from manifactor.runs.matching import Matching, match
 from manifactor.runs.places import Place, bin_labels, grid_labels
@@ -37,12 +38,7 @@ def weighted_means(
     workers: Workers = Here(),
     report: Callable[[float], None] = ignored,
 ) -> np.ndarray:
-    """Compute the weighted mean of every bin of images that workers read.
-
-    The images need not fit into memory. A label of -1 is that of a sample in no bin.
-
-    Shapes: labels (n,), weights (n,) -> (n_bins, *shape).
-    """
+    """Compute the mean of every bin, (n_bins, *shape); a sample of label -1 is in no bin."""
     shape = images.source.shape
     inside = np.flatnonzero(labels >= 0)
     # Eight blocks of 64 MiB are some seconds of work. What a worker sends back is no larger than
@@ -61,15 +57,12 @@ def weighted_means(
 def _piece_sums(
     images: View, labels: np.ndarray, weights: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Read one piece of the images; return its bins, and the weighted sums of each.
-
-    Sums are in float64: small changes on a large offset survive many samples.
-    """
+    """Return the bins of one piece of the images, and the weighted sums of each."""
     # A sample without weight has no entry, so that its NaN cannot spoil a sum.
     used = weights > 0
-    # A worker holds the sums of those bins only that its images are in.
     bins = np.unique(labels[used])
     shape = images.source.shape
+    # In double precision, small changes on a large offset survive many samples.
     sums = np.zeros((len(bins), prod(shape)))
     for rows, block in images.blocks():
         kept = np.flatnonzero(used[rows])
@@ -176,10 +169,8 @@ class Averages:
     halves: HalfAverages | None = None  # means of half of the samples of every bin
     pixel_size_stated: bool = True  # whether a file says the pixel size
     ctf_corrected: bool = False  # whether the CTF was divided out of the means
-    # Whether these are volumes of the model of all particles, at the centres of bins of them
-    of_model: bool = False
-    # Whether the images are those of an array, of picture files or of a film
-    in_array: bool = False
+    of_model: bool = False  # whether these are volumes of the model of all particles
+    in_array: bool = False  # whether images are of an array, of picture files or of a film
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -210,11 +201,6 @@ class Averages:
     def filled(self) -> np.ndarray:
         """The bins that have a mean: one without weight has none; a model is known everywhere."""
         return np.flatnonzero((self.matching.effective_sizes > 0) | self.of_model)
-
-    @property
-    def movies(self) -> dict[str, bytes]:
-        """Movies along a single factor, by the ending of their files."""
-        return pictures.movie_bytes(self.images, circular=self.is_circular)
 
     @property
     def captions(self) -> list[list[str]]:
@@ -283,24 +269,23 @@ def average(
     matching = match(labels, others if matched else [], n_bins=n_cells)
     weights = matching.weights
     correct = correction(images, labels, weights=weights, n_bins=n_cells)
-    # Each half of a bin is a bin of its own, so that images are read once.
-    split = np.where(labels >= 0, labels + n_cells * half_sets(run), -1) if halves else labels
-    means = weighted_means(
-        images,
-        split,
-        weights=weights,
-        n_bins=(1 + halves) * n_cells,
-        workers=workers,
-        report=report,
-    )
-    means, both = half_averages(means, split, weights) if halves else (means, None)
+    how: dict[str, Any] = {"weights": weights, "workers": workers, "report": report}
+    both = None
+    if halves:
+        # Each half of a bin is a bin of its own, so that images are read once.
+        split = np.where(labels >= 0, labels + n_cells * half_sets(run), -1)
+        parts = weighted_means(images, split, n_bins=2 * n_cells, **how)
+        means, both = half_averages(parts, split, weights)
+        both = replace(both, means=np.stack(list(map(correct, both.means))))
+    else:
+        means = weighted_means(images, labels, n_bins=n_cells, **how)
     return Averages(
         means=correct(means),
         centres=centres,
         places=places,
         matching=matching,
         pixel_size=source.pixel_size,
-        halves=both and replace(both, means=np.stack(list(map(correct, both.means)))),
+        halves=both,
         pixel_size_stated=source.pixel_size_stated,
         ctf_corrected=images.weigh,
         in_array=not source.files and not source.pixel_size_stated,
@@ -328,11 +313,7 @@ def binned(places: Sequence[Place], n_bins: int) -> tuple[np.ndarray, tuple[np.n
 
 
 def half_sets(run: Run) -> np.ndarray:
-    """Return the half set of every sample, 0 or 1.
-
-    They are those of the particles (rlnRandomSubset, alignments3D/split), or drawn at random, the
-    same every time.
-    """
+    """Return the half set of every sample, 0 or 1: the particles' own, or drawn at random."""
     if "particles" in run.record:
         known = run.particles.microscope.get("half set")
         if known is not None and len(np.unique(known)) == 2:
@@ -360,7 +341,6 @@ def half_averages(
 
 def write_averages(averages: Averages, folder: Path) -> list[str]:
     """Write means, pictures and a movie into a folder; return the names of the files."""
-    # The movies first: they show the motion at a glance.
     names = _write_pictures(averages, folder)
     means = _write_means(averages, averages.means, averages.filled, folder)
     if averages.of_volumes:
@@ -379,18 +359,19 @@ def write_averages(averages: Averages, folder: Path) -> list[str]:
 
 
 def _write_pictures(averages: Averages, folder: Path) -> list[str]:
-    shown, captions = averages.images, averages.captions
-    # A grid has no order in which to play it, so there is no movie.
-    movies = averages.movies if len(captions) == 1 else {}
-    if len(captions) == 1:
-        picture = pictures.strip(shown, captions=captions[0])
-    else:
+    shown, (rows, *columns) = averages.images, averages.captions
+    files = {}
+    if columns:
+        # A grid has no order in which to play it, so there is no movie.
         grid = shown.reshape(*averages.shape, *shown.shape[1:])
-        picture = pictures.grid_picture(grid, rows=captions[0], columns=captions[1])
-    (folder / "averages.png").write_bytes(pictures.png_bytes(picture))
-    for kind, content in movies.items():
+        picture = pictures.grid_picture(grid, rows=rows, columns=columns[0])
+    else:
+        files = pictures.movie_bytes(shown, circular=averages.is_circular)
+        picture = pictures.strip(shown, captions=rows)
+    files[".png"] = pictures.png_bytes(picture)
+    for kind, content in files.items():
         (folder / f"averages{kind}").write_bytes(content)
-    return [*(f"averages{kind}" for kind in movies), "averages.png"]
+    return [f"averages{kind}" for kind in files]
 
 
 def _write_means(

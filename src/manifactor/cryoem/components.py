@@ -14,16 +14,10 @@ from manifactor.cryoem.files.stacks import ImageSource
 from manifactor.cryoem.one_view import View
 from manifactor.runs.options import FitOptions
 
-# Samples made of images of one view.
-#
-# Images are masked and low-passed; their principal components are weighted by signal to noise. The
-# low-pass follows from the spectra of signal and noise, which a survey of some images gives.
+# Samples made of images of one view: images are masked and low-passed; their principal components
+# are weighted by signal to noise. The low-pass follows from the spectra of signal and noise, which
+# a survey of some images gives.
 
-# Images that the spectra are estimated from.
-SURVEYED = 2000
-# Fourier coefficients of one image. The covariance of the coefficients is a dense matrix, so this
-# bounds its 3000^2 entries.
-MAX_COEFFICIENTS = 3000
 # Coefficients, in float32, that the principal components are learned from. Images beyond as many
 # (256 MiB) are only projected, so memory does not grow with them.
 LEARNING_BYTES = 2**28
@@ -32,27 +26,18 @@ MAX_COMPONENTS = 60
 
 @dataclass(frozen=True)
 class Components:
-    """Samples made of images, and how they were made."""
+    """Samples made of images or volumes, and how they were made."""
 
-    samples: np.ndarray  # (n, n_components): weighted principal components
+    samples: np.ndarray  # (n, n_components): weighted principal components, in units of the noise
     # (n_components,): variance of the signal over that of the noise, for each component
     signal_to_noise: np.ndarray
     # (n_components,): factor by which each component, of unit noise, was multiplied; hence also the
     # noise in each column of the samples
     weights: np.ndarray
-    low_pass: float  # angstrom
-    mask_radius: float  # angstrom
-    n_coefficients: int  # fourier coefficients of each image below the low-pass
-
-    def __str__(self) -> str:
-        # The first eight tell whether there is signal; all of them would fill a page.
-        strongest = ", ".join(f"{ratio:.3g}" for ratio in self.signal_to_noise[:8])
-        more = " and less" if len(self.weights) > 8 else ""
-        return (
-            f"{self.samples.shape[0]} images, mask {self.mask_radius:.3g} A, low-pass "
-            f"{self.low_pass:.3g} A ({self.n_coefficients} coefficients), {len(self.weights)} "
-            f"principal components; signal to noise {strongest}{more}"
-        )
+    text: str  # how they were made, in words
+    # Of images the low-pass and the radius of the mask in Angstrom, and the number of Fourier
+    # coefficients; of volumes the share of the variance in the components, and the names of files
+    how: dict[str, Any]
 
 
 def image_components(
@@ -89,7 +74,16 @@ def image_components(
         weights = 1 / scores.std(axis=0, dtype=float)
     else:
         weights = component_weights(ratio) if n_components is None else np.ones(len(ratio))
-    return Components(scores * weights, ratio, weights, size * pixel_size / cut, radius, count)
+    low_pass = size * pixel_size / cut
+    # The first eight tell whether there is signal; all of them would fill a page.
+    strongest = ", ".join(f"{each:.3g}" for each in ratio[:8])
+    more = " and less" if len(ratio) > 8 else ""
+    text = (
+        f"{n_images} images, mask {radius:.3g} A, low-pass {low_pass:.3g} A ({count} "
+        f"coefficients), {len(ratio)} principal components; signal to noise {strongest}{more}"
+    )
+    how = {"low_pass": low_pass, "mask_radius": radius, "n_coefficients": count}
+    return Components(scores * weights, ratio, weights, text, how)
 
 
 def _drawn(n_images: int, count: int, rng: np.random.Generator) -> np.ndarray:
@@ -121,10 +115,9 @@ def _principal_axes(
 
 def component_weights(signal_to_noise: np.ndarray) -> np.ndarray:
     """Return the weights of principal components that have unit noise."""
-    wiener = signal_to_noise / (1 + signal_to_noise)
     # Under Wiener's filter itself weak components still add a dimension of noise to the samples,
     # which the neighbour graph then takes for geometry.
-    return wiener**3
+    return (signal_to_noise / (1 + signal_to_noise)) ** 3
 
 
 def spikes(variance: np.ndarray, gamma: float) -> np.ndarray:
@@ -184,7 +177,7 @@ def survey(view: View, mask: np.ndarray, rng: np.random.Generator) -> ShellSpect
 
     Outside of the mask this is noise, inside of it noise and signal.
     """
-    rows = _drawn(len(view.source), SURVEYED, rng)
+    rows = _drawn(len(view.source), 2000, rng)
     windows = mask, 1 - mask
     # Of each window, the sums of what it shows and of the squares of that.
     sums: list[Any] = [0.0, 0.0]
@@ -252,10 +245,9 @@ def shells(size: int) -> tuple[np.ndarray, np.ndarray]:
     column = np.arange(size // 2 + 1)
     row = np.abs(fft.fftfreq(size, 1 / size))[:, None]
     shell = np.rint(np.hypot(row, column)).astype(int)
-    # The transform of a real image holds a coefficient and its conjugate, of which ``rfft2``
-    # returns one, except in the columns that are their own conjugates.
-    own_conjugate = (column == 0) | (2 * column == size)
-    multiplicity = np.where(own_conjugate, 1, 2)
+    # ``rfft2`` returns one of a coefficient and its conjugate, except in the columns that are their
+    # own conjugates.
+    multiplicity = np.where((column == 0) | (2 * column == size), 1, 2)
     return shell, np.broadcast_to(multiplicity, shell.shape)
 
 
@@ -263,8 +255,9 @@ def low_pass_shell(
     spectra: ShellSpectra, low_pass: float | None, size: int, pixel_size: float
 ) -> int:
     """Return the last shell to keep."""
-    # A disc of radius r holds about pi r^2 coefficients.
-    last = min(len(spectra.count) - 1, int(np.sqrt(MAX_COEFFICIENTS / np.pi)))
+    # A disc of radius r holds about pi r^2 coefficients. Their covariance is a dense matrix: 3000
+    # of one image bound its entries.
+    last = min(len(spectra.count) - 1, int(np.sqrt(3000 / np.pi)))
     if low_pass is not None:
         return min(last, given_shell(low_pass, size, pixel_size))
     # The signal of a shell must stand out by three standard errors.
@@ -326,7 +319,6 @@ def circular_mask(size: int, radius: float) -> np.ndarray:
 
 def soft_ball(distance: np.ndarray, radius: float, box: float) -> np.ndarray:
     """Return 1 inside of a radius and 0 beyond it, with a soft edge."""
-    # Width of the edge, in units of the box.
     edge = 0.06 * box
     depth = np.clip((distance - radius + edge) / edge, 0, 1)
     return 0.5 + 0.5 * np.cos(np.pi * depth)
@@ -337,37 +329,13 @@ def distances(axis: np.ndarray, n_axes: int = 3) -> np.ndarray:
     return np.sqrt(sum(np.ix_(*n_axes * [axis**2])))
 
 
-# Samples made of a series of volumes, and projections of a volume.
-#
-# Volumes are downsampled and masked; their principal components are weighted by signal to noise.
+# Samples made of a series of volumes, which are downsampled and masked, and projections of volumes.
 
 # Voxels along each side to which volumes are downsampled.
 MAX_SIDE = 32
 
 
-@dataclass(frozen=True)
-class VolumeComponents:
-    """Samples made of volumes."""
-
-    samples: np.ndarray  # (n, n_components): weighted principal components, in units of the noise
-    # (n_components,): variance of the signal over that of the noise, for each component
-    signal_to_noise: np.ndarray
-    weights: np.ndarray  # (n_components,)
-    variance: float  # share of the variance that the components hold
-    files: tuple[str, ...]  # names of the volumes, in the order of the samples
-
-    def __str__(self) -> str:
-        text = (
-            f"{len(self.samples)} volumes, {len(self.weights)} principal components "
-            f"with {self.variance:.1%} of the variance"
-        )
-        # Less than half: most of how the volumes differ is not in the samples.
-        if self.variance > 0.5:
-            return text
-        return f"{text}; the rest is noise or detail, so the result may be doubtful"
-
-
-def volume_components(source: ImageSource) -> VolumeComponents:
+def volume_components(source: ImageSource) -> Components:
     """Return weighted principal components of volumes in a ball; what they leave is the noise."""
     values, _ = ball_values(source, MAX_SIDE)
     values -= values.mean(axis=0)
@@ -386,13 +354,13 @@ def volume_components(source: ImageSource) -> VolumeComponents:
     kept = max(1, int((ratio > 0).sum()))
     weights = component_weights(ratio[:kept]) if ratio[0] > 0 else np.ones(1)
     samples = (left * strength)[:, :kept] / np.sqrt(noise) * weights
-    return VolumeComponents(
-        samples=samples.astype(float),
-        signal_to_noise=ratio[:kept],
-        weights=weights,
-        variance=float(variance[:kept].sum() / total),
-        files=tuple(path.name for path in source.files),
-    )
+    share = float(variance[:kept].sum() / total)
+    text = f"{n} volumes, {kept} principal components with {share:.1%} of the variance"
+    if share <= 0.5:
+        # Most of how the volumes differ is not in the samples.
+        text += "; the rest is noise or detail, so the result may be doubtful"
+    how = {"variance": share, "files": [path.name for path in source.files]}
+    return Components(samples.astype(float), ratio[:kept], weights, text, how)
 
 
 def ball_values(source: ImageSource, max_side: int) -> tuple[np.ndarray, np.ndarray]:

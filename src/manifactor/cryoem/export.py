@@ -1,15 +1,10 @@
-"""Bridges to programs that reconstruct volumes along a factor.
-
-Each gives a program the points along a factor in its own coordinates, or weights, or particles,
-with commands that run as they are printed.
-"""
+"""Bridges to programs that reconstruct volumes along a factor: files, and commands that run."""
 
 import pickle
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from importlib import resources
 from math import inf
 from pathlib import Path
 from string import Template
@@ -45,8 +40,8 @@ def export(
 ) -> dict[str, bytes]:
     """Return files, by name, that let a program reconstruct volumes along a factor.
 
-    "commands.txt" holds the commands, each with the folder in which it runs. The other factors are
-    held still: points along the factor have one coordinate on them, weights one distribution.
+    "commands.txt" holds the commands. The other factors are held still: points along the factor
+    have one coordinate on them, weights one distribution.
     """
     if training is not None and program != "cryodrgn":
         raise ValueError(
@@ -185,9 +180,6 @@ class Request:
         return "".join(f"{line}\n" for line in lines).encode()
 
 
-# Lines of a shell: commands with quoted words, and comments.
-
-
 def command(*words: str | Path) -> str:
     """Return a command as one line; words with blanks or signs of the shell are quoted."""
     return shell_line(*words) + "\n"
@@ -201,16 +193,12 @@ def comment(text: str, *, width: int = 88) -> str:
     return "".join(f"# {line}\n" for line in lines)
 
 
-# Points along a factor: one sample of each bin, at one coordinate on the other factors.
-
-
 def steady_samples(
     place: Place, others: Sequence[Place], bins: Mapping[int, np.ndarray], centres: np.ndarray
 ) -> list[int]:
-    """Return one sample of each bin, all at about one coordinate on the other factors.
+    """Return one sample of each bin that is not empty, all near one coordinate on other factors.
 
-    Empty bins have none. Points are samples themselves, so none is off the data. The common
-    coordinate is the one, of some drawn at random, that is nearest to all bins.
+    The common coordinate is the one, of some drawn at random, that is nearest to all bins.
     """
     if others:
         # In units of the standard deviation, so that no factor dominates the distance.
@@ -301,15 +289,12 @@ def _bins(request: Request, *, suffix: str) -> list[tuple[str, bytes, str]]:
 
 # ASPIRE: a script that reconstructs matched averages along a factor.
 
-# With and without a CTF.
-CONTRAST = {
-    True: "sign = -1  # ASPIRE's CTF has the opposite sign of RELION's",
-    False: """\
+WITH_CTF = "sign = -1  # ASPIRE's CTF has the opposite sign of RELION's"
+WITHOUT_CTF = """\
 sign = 1
 # The STAR file has no defocus: its images are taken as free of a CTF.
 source.unique_filters = [IdentityFilter()]
-source.filter_indices = np.zeros(source.n, dtype=int)""",
-}
+source.filter_indices = np.zeros(source.n, dtype=int)"""
 
 
 def _aspire(request: Request) -> Bridge:
@@ -319,14 +304,12 @@ def _aspire(request: Request) -> Bridge:
     if particles.pixel_size is None:
         # ASPIRE does not work without one, as little as it matters without a CTF.
         pixel_size = 1.0 if request.first_image is None else request.first_image.pixel_size
-    template = (
-        resources.files("manifactor.cryoem").joinpath("aspire_volumes.txt").read_text("utf-8")
-    )
+    template = Path(__file__).with_name("aspire_volumes.txt").read_text("utf-8")
     script = Template(template).substitute(
         particles=repr(str(particles.path.absolute())),
         folder=repr(str(request.image_folder)),
         pixel_size=pixel_size,
-        contrast=CONTRAST[_has_ctf(particles)],
+        contrast=WITH_CTF if _has_ctf(particles) else WITHOUT_CTF,
     )
     labels, n_bins = request.labels, len(request.centres)
     matching = match(labels, request.others, n_bins=n_bins)
@@ -397,8 +380,7 @@ def _recovar(request: Request) -> Bridge:
 
 def _ctf_table(particles: Particles, box: int, pixel_size: float) -> np.ndarray:
     """Return box, pixel size and CTF parameters of each particle, (n, 9)."""
-    # Images without a CTF: it is -1 at all frequencies. The sign is that of RECOVAR, which is the
-    # opposite of RELION's.
+    # Images without a CTF: it is -1 at all frequencies, with RECOVAR's sign.
     row = np.array([box, pixel_size, 0, 0, 0, 300, 0, 1, 0], dtype=np.float32)
     table = np.tile(row, (len(particles), 1))
     if _has_ctf(particles):

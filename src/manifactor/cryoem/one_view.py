@@ -15,18 +15,14 @@ from manifactor.cryoem.files.stacks import ImageSource
 
 @dataclass(frozen=True)
 class View:
-    """Images of one view, brought into one frame; or volumes, which are taken as they are.
-
-    Their CTF phases are flipped, or they are multiplied by their CTF, if asked for; they are
-    centred, and turned in plane to a common orientation.
-    """
+    """Images of one view, centred and turned to one frame; or volumes, taken as they are."""
 
     source: ImageSource
     particles: Particles | None = None  # in the order of the source; None for a bare stack
-    flip: bool = False  # whether to flip the phases
+    flip: bool = False  # whether to flip the phases of the CTF
     # The view to whose orientation images are turned; None for that of the first
     frame: tuple[float, float] | None = None
-    weigh: bool = False  # whether to multiply by the CTF, as means need it that `wiener` restores
+    weigh: bool = False  # whether to multiply by the CTF, as Wiener's filter needs it
     # (n,): images to turn upside down, as `Particles.facing` says
     mirrored: np.ndarray | None = None
     # (n,): in-plane angle of each image in degrees; None for that of the particles relative to
@@ -73,10 +69,14 @@ class View:
         """Return images of some of the particles, filtered, faced, centred and turned."""
         pixel_size = self.source.pixel_size
         if self.flip or self.weigh:
-            known = particles[rows], images.shape[-1], pixel_size
-            # The phases only: multiplying by the CTF itself would weight the spectrum, and the
-            # noise would no longer be the same in all images.
-            factor = applied_transfer(*known) if self.weigh else np.sign(particle_ctf(*known))
+            seen = particles[rows]
+            factor = particle_ctf(seen, images.shape[-1], pixel_size)
+            if not self.weigh:
+                # The phases only: multiplying by the CTF itself would weight the spectrum, and the
+                # noise would no longer be the same in all images.
+                factor = np.sign(factor)
+            elif np.any(seen.microscope.get("premultiplied", 0)):
+                factor = np.ones(1)  # each image is to have its CTF twice, and has
             transformed = fft.rfft2(images, workers=cores()) * factor
             images = fft.irfft2(transformed, s=images.shape[1:], workers=cores())
         if self.mirrored is not None and self.mirrored[rows].any():
@@ -86,7 +86,7 @@ class View:
         psi = np.zeros(len(rows)) if self._turned is None else self._turned[rows]
         return aligned(images, psi, particles.shift_at(pixel_size)[rows])
 
-    # Computed once, not for every block: it needs the rotations of all particles.
+    # Needs the rotations of all particles.
     @cached_property
     def _turned(self) -> np.ndarray | None:
         if self.particles is None or self.turns is not None:
@@ -98,16 +98,6 @@ def can_weigh(source: ImageSource, particles: Particles | None) -> bool:
     """Return whether means of images can be corrected for their CTF."""
     has_defocus = particles is not None and "defocus_u" in particles.microscope
     return has_defocus and source.pixel_size_stated
-
-
-def applied_transfer(particles: Particles, size: int, pixel_size: float) -> np.ndarray | float:
-    """Return what to multiply images by, so that each has its CTF twice.
-
-    That is the CTF as they have it; 1 if they were multiplied by it before.
-    """
-    if np.any(particles.microscope.get("premultiplied", 0)):
-        return 1.0
-    return particle_ctf(particles, size, pixel_size)
 
 
 def can_flip(particles: Particles) -> bool:
@@ -138,11 +128,10 @@ def aligned(images: np.ndarray, psi: np.ndarray, shift: np.ndarray) -> np.ndarra
         cosine, sine = np.cos(angle), np.sin(angle)
         # Rows and columns of the aligned image to those of the image as it is.
         matrix = np.array([[cosine, -sine], [sine, cosine]])
-        # Turned about the centre pixel; shifts are (x, y), arrays (row, column).
+        # Shifts are (x, y), arrays (row, column).
         offset = centre - matrix @ centre - shift[i, ::-1]
-        ndimage.affine_transform(
-            images[i], matrix, offset, output=out[i], order=1, mode="grid-wrap"
-        )
+        how = {"output": out[i], "order": 1, "mode": "grid-wrap"}
+        ndimage.affine_transform(images[i], matrix, offset, **how)
 
     # Threads are enough: scipy releases the interpreter lock while it interpolates.
     map_threads(align, np.flatnonzero(moved).tolist())

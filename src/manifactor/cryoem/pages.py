@@ -1,40 +1,45 @@
 """What report and explorer show of particles, images and volumes beside the factors."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from manifactor._support.errors import one_line
+from manifactor._support.errors import listed, one_line
 from manifactor._support.stages import Stages
-from manifactor.cryoem import previews, words
-from manifactor.cryoem.all_views.model import angles_of
+from manifactor.cryoem import previews
+from manifactor.cryoem.all_views.model import UNKNOWN, ViewMap, angles_of, visibility
 from manifactor.cryoem.all_views.shown import Shown, Wanted, open_shown, read_volumes
-from manifactor.cryoem.all_views.volumes import is_of_all_views, open_motions, volumes_notice
+from manifactor.cryoem.all_views.volumes import (
+    RunMotions,
+    is_of_all_views,
+    open_motions,
+    volumes_notice,
+)
 from manifactor.cryoem.averages import Averages, average, place_captions
 from manifactor.cryoem.directions import Cone, sphere_cells
 from manifactor.cryoem.maps import sphere
 from manifactor.cryoem.runs import seen_from
 from manifactor.estimators import ManifoldFactorizer
+from manifactor.judging.evidence import numeral
 from manifactor.runs.run import Run
 from manifactor.views import plots
 from manifactor.views.explorer.columns import Column, feature_columns
 from manifactor.views.explorer.previews import Preview
 from manifactor.views.figures import film, panel, strip
 from manifactor.views.pictures import movie_bytes
-from manifactor.views.sections import Addition, Figure, Section
+from manifactor.views.sections import Addition, Figure, Section, Table
 
+# Bands of the map of the sphere: its cells are so much smaller than those of the views that none of
+# these is missed.
+BANDS = 48
 # Samples that are averaged: the mean of more looks the same and takes longer.
 MOST_AVERAGED = 20_000
 
 # Pixels of images of the molecule: the model has no finer detail.
 PIXELS = 160
-
-# Bands of the map of the sphere: its cells are so much smaller than those of the views that none of
-# these is missed.
-BANDS = 48
 
 
 @dataclass(frozen=True)
@@ -47,7 +52,19 @@ class ParticlePages(Addition):
     @staticmethod
     def about(record: dict, fit: ManifoldFactorizer) -> Sequence[Section]:
         """Return how samples were made of images, and what was found in all views."""
-        return words.about(record, len(fit.spectrum_.weights))
+        sections = []
+        if components := record.get("components"):
+            sentences = [f"Samples: {components['text']}."]
+            sections.append(Section("preparation", sentences, [_components_table(components)]))
+        if is_of_all_views(record):
+            n_fitted = len(fit.spectrum_.weights)
+            total = record.get("n_samples", n_fitted)
+            text = f"{total:,} particles, all placed; the motions were found in {n_fitted:,}."
+            sections += [
+                Section("samples", [text]),
+                Section("findings", _findings(record["all_views"])),
+            ]
+        return sections
 
     @classmethod
     def wanted(cls, run: Run, options: Any) -> Wanted:
@@ -63,10 +80,7 @@ class ParticlePages(Addition):
         wanted.check(run)
         return wanted
 
-    @classmethod
-    def notice(cls, run: Run) -> str:
-        """Return that volumes are computed, if that is to be done."""
-        return volumes_notice(run)
+    notice = staticmethod(volumes_notice)
 
     @classmethod
     def open(
@@ -83,7 +97,16 @@ class ParticlePages(Addition):
 
     def sentences(self) -> list[str]:
         """Return what images say about another program's coordinates."""
-        return words.volume_sentences(self.what)
+        if self.what.why:
+            return [f"No volumes were computed along the factors: {self.what.why}"]
+        motions = self.what.motions
+        if motions is None or not motions.expected:
+            return []
+        return [
+            "Volumes along the factors, computed from the images and these coordinates: those of "
+            f"two half sets of images correlate by {_on_factors(motions.model.consistency)}. Near "
+            "0, the images show nothing of the factor."
+        ]
 
     def notes(self) -> list[str]:
         """Return of which images there are averages."""
@@ -101,7 +124,7 @@ class ParticlePages(Addition):
         place = self.run.places[f]
         assert place.displayed_deviation is not None
         quantiles = np.quantile(place.displayed_deviation, [0.5, 0.95])
-        middle, high = (words.deviation_in_words(value, place.topology) for value in quantiles)
+        middle, high = (deviation_in_words(value, place.topology) for value in quantiles)
         text = (
             f"Coordinates of all {len(place):,} particles and their deviations: {middle} or "
             f"less for half of them, {high} or more for one in twenty."
@@ -109,19 +132,18 @@ class ParticlePages(Addition):
         count = plots.drawn(len(place))
         if count < len(place):
             text += f" Drawn: {count:,} of them."
-        draw, alt = (
-            partial(plots.deviation, place=place),
-            f"Cloud of coordinates on factor {f + 1}.",
-        )
+        draw = partial(plots.deviation, place=place)
+        alt = f"Cloud of coordinates on factor {f + 1}."
         return panel(f"deviation{f + 1}", draw, alt, text, kind="cloud")
 
     def figures(self, f: int) -> list[Figure]:
         """Return how well each direction shows the motion."""
-        if self.what.motions is None:
+        motions = self.what.motions
+        if motions is None:
             return []
-        values = self.what.motions.model.views.deviations[:, f]
-        text = words.blind_sentence(self.what.motions, f)
-        return [self._map(f"seen{f + 1}", values, "deviation", text)]
+        views = motions.model.views
+        text = blind_sentence(motions, f)
+        return [_map(f"seen{f + 1}", views, views.deviations[:, f], "deviation", text)]
 
     def sections(self) -> list[Section]:
         """Return the number of particles in each direction."""
@@ -133,27 +155,11 @@ class ParticlePages(Addition):
         text = (
             f"{counts.sum():,} particles by direction: {counts.min():,} to {counts.max():,} in "
             f"each of {len(counts)} cells of half the sphere, most near "
-            f"{words.view_in_words(fullest)}. Opposite directions, whose images are mirrored, "
+            f"{view_in_words(fullest)}. Opposite directions, whose images are mirrored, "
             "count as one."
         )
-        map_of_all = self._map("particles", counts, "particles in a cell", text)
+        map_of_all = _map("particles", views, counts, "particles in a cell", text)
         return [Section("views", figures=[map_of_all], title="Views")]
-
-    def _map(self, name: str, values: np.ndarray, label: str, text: str) -> Figure:
-        """Return a value of each direction on the map of the sphere."""
-        assert self.what.motions is not None
-        cells = sphere_cells(BANDS)
-        # A view and the one from behind have one value.
-        own = self.what.motions.model.views.cells.index(cells.centres)
-        shown = np.nan_to_num(values[own].astype(float))
-
-        def draw(ax) -> None:
-            sphere(ax, cells, shown, label=label)
-            # An image of the cells is smaller than their outlines.
-            ax.collections[0].set_rasterized(True)
-
-        alt, size = "Map of the sphere.", (4.0, 2.2)
-        return panel(name, draw, alt, text, size=size, kind="cloud sphere")
 
     # Images along a factor: of the molecule, of particles, of given volumes.
 
@@ -180,7 +186,7 @@ class ParticlePages(Addition):
         best = ", which shows this motion best" if self.what.wanted.view is None else ""
         text = (
             f"The molecule at {len(found.images[some])} coordinates on factor {f + 1}, seen from "
-            f"{words.view_in_words(found.view)}{best}{others}: projections of the volumes that all "
+            f"{view_in_words(found.view)}{best}{others}: projections of the volumes that all "
             "particles together gave, without CTF."
         )
         captions = place_captions(found.places, found.places.displayed)
@@ -222,7 +228,7 @@ class ParticlePages(Addition):
         text = (
             f"{len(numbers)} of {len(volumes.names)} volumes of {volumes.folder.name}, "
             f"{volumes.names[0]} to {volumes.names[-1]}, at their coordinates on factor "
-            f"{volumes.factor + 1}, projected from {words.view_in_words(view)}."
+            f"{volumes.factor + 1}, projected from {view_in_words(view)}."
         )
         captions = place_captions(volumes.place, volumes.place.displayed[numbers])
         return strip(images, captions, "projections", text, side=PIXELS, width=volumes.width)
@@ -230,7 +236,8 @@ class ParticlePages(Addition):
     def movies(self, f: int) -> Mapping[str, bytes]:
         """Return movies of the molecule, or of means, along a factor."""
         if self.what.motions is None:
-            return averages_along(self.run, f).movies
+            means = averages_along(self.run, f)
+            return movie_bytes(means.images, circular=means.is_circular)
         found = self.what.motions.along(f, count=24, size=PIXELS, view=self.what.view(f))
         return movie_bytes(found.images, circular=self.run.places[f].topology == "circle")
 
@@ -253,14 +260,123 @@ class ParticlePages(Addition):
 
 def averages_along(run: Run, f: int, cone: Cone | None = None) -> Averages:
     """Average images or volumes along a factor as the page does."""
-    # As many as a page shows side by side.
-    n_bins = 12
+    # As many as a page shows side by side. With one factor there is nothing to hold still.
+    n_bins, matched = 12, len(run.places) > 1
     if cone is not None:
         run = seen_from(run, cone.view, width=cone.width, or_opposite=True)
-        # Fewer bins, so that each has about 25 images.
+        # Fewer bins, so that each has about 25 images. Few images have no matches.
         n_bins = int(np.clip(len(run.rows) // 25, 4, n_bins))
-    # Few images have no matches; of one view, `average` says what it could match.
-    many = cone is None or len(run.rows) >= 100 * n_bins
-    # With one factor there is nothing to hold still.
-    matched = many and len(run.places) > 1
+        matched = matched and len(run.rows) >= 100 * n_bins
     return average(run, [f + 1], n_bins=n_bins, matched=matched, most=MOST_AVERAGED)
+
+
+def _map(name: str, views: ViewMap, values: np.ndarray, label: str, text: str) -> Figure:
+    """Return a value of each direction on the map of the sphere."""
+    cells = sphere_cells(BANDS)
+    shown = np.nan_to_num(values[views.cells.index(cells.centres)].astype(float))
+
+    def draw(ax) -> None:
+        sphere(ax, cells, shown, label=label)
+        # An image of the cells is smaller than their outlines.
+        ax.collections[0].set_rasterized(True)
+
+    alt, size = "Map of the sphere.", (4.0, 2.2)
+    return panel(name, draw, alt, text, size=size, kind="cloud sphere")
+
+
+# What was found, in sentences and tables.
+
+
+def _components_table(components: dict) -> Table:
+    """Return signal to noise of the principal components of images or volumes."""
+    pairs = zip(components.get("signal_to_noise", ()), components.get("weights", ()), strict=False)
+    rows = [
+        (str(number), f"{ratio:.3g}", f"{weight:.2f}")
+        for number, (ratio, weight) in enumerate(pairs, start=1)
+    ]
+    header = ("component", "signal to noise", "weight")
+    return Table("Principal components of the images or volumes", header, rows)
+
+
+def _findings(found: dict) -> list[str]:
+    """Return what was found in particles of all views."""
+    rank = len(found.get("information", []))
+    correlations = listed([f"{r:.2f}" for r in found.get("agreement", [])[:rank]])
+    sentences = [
+        "Particles of all views, one coordinate for all: "
+        f"{numeral(rank)} principal volume{'' if rank == 1 else 's'}, on which two half sets of "
+        f"images agree (correlations {correlations})."
+    ]
+    # None where a share is not known.
+    shares = found.get("consistency", [])
+    if any(share is not None for share in shares):
+        sentences.append(
+            "Consistency between views, the share of a motion in some views that views far from "
+            f"them predict: {_on_factors(shares)}; 1 if a coordinate means the same in all views."
+        )
+    motions = list(enumerate(found.get("motions", []), start=1))
+    if motions:
+        medians = [
+            f"{deviation_in_words(motion['median_deviation'], motion['topology'])} on factor {f}"
+            for f, motion in motions
+        ]
+        sentences += [
+            f"All particles are placed; the median deviation is {listed(medians)}.",
+            " ".join(_visibility(motion, f) for f, motion in motions),
+        ]
+    return sentences
+
+
+def _on_factors(values: Iterable[float | None]) -> str:
+    numbered = enumerate(values, start=1)
+    return listed([f"{r:.2f} on factor {f}" for f, r in numbered if r is not None])
+
+
+def _visibility(motion: dict, number: int) -> str:
+    """Return how many directions show a motion."""
+    if motion["shown"] == 1:
+        return f"All directions show factor {number}."
+    shown = f"{motion['shown']:.0%} of the directions show factor {number}"
+    if not motion["blind"]:
+        return f"{shown}; none is blind to it."
+    around = f", around {view_in_words(motion['axis'])}," if motion["axis"] else ""
+    return (
+        f"{shown}; {motion['blind']:.0%}{around} are blind to it, with "
+        f"{motion['blind_particles']:.0%} of the particles."
+    )
+
+
+def blind_sentence(motions: RunMotions, f: int) -> str:
+    """Return which directions are blind to a motion."""
+    views = motions.model.views
+    deviations = np.where(views.counts > 0, views.deviations[:, f], 0.0)
+    worst = view_in_words(angles_of(views.directions[[deviations.argmax()]])[0])
+    share = visibility(views, f)["blind_particles"]
+    what, tells = "Deviation of coordinates by direction", "have no sure coordinate"
+    if motions.expected:
+        what = "Deviation expected of a coordinate that a single image tells, by direction"
+        tells = "show nothing of it"
+    known = (
+        f"{what}, as a share of the motion: {UNKNOWN:.2f} where images show nothing of it. It is "
+        f"seen best from {view_in_words(motions.best_view(f))}."
+    )
+    most = f"{deviations.max():.2g}"
+    if not share:
+        blind = f"No direction is blind to it: the deviation is at most {most}, from {worst}."
+    else:
+        blind = (
+            f"Directions near {worst} are blind to it (deviation up to {most}): {share:.0%} of the "
+            f"particles {tells}."
+        )
+    return f"{known} {blind}"
+
+
+def deviation_in_words(value: float, topology: str) -> str:
+    """Return a deviation as people read it: degrees on a circle."""
+    return f"{value:.0f}°" if topology == "circle" else f"{value:.2f}"
+
+
+def view_in_words(view: tuple[float, float]) -> str:
+    """Return rot and tilt as people read them."""
+    rot, tilt = view
+    return f"rot {rot:.0f}°, tilt {tilt:.0f}°"

@@ -34,10 +34,9 @@ MEAN_IMAGES = 128
 
 
 def open_preview(run: Run, what: Shown) -> Preview | None:
-    """Return what the explorer shows of a run's samples.
+    """Return a molecule or given volumes, else images or volumes of the samples, else a reason.
 
-    That is a molecule or given volumes, else images or volumes of the samples, else their columns
-    beside the reason why, else nothing; None for samples that are numbers alone.
+    None for samples that are numbers alone.
     """
     molecule = _open_molecule(run, what)
     if molecule.sources:
@@ -118,21 +117,17 @@ class Volumes(Images):
 
     @cached_property
     def _mean(self) -> Callable[..., np.ndarray]:
+        def mean(rows, weights):
+            return super(Volumes, self).picture(np.array(rows), np.array(weights), Viewpoint())
+
         # Moving the slice reads no file. Two: one may be read while one is shown.
-        return lru_cache(maxsize=2)(
-            lambda rows, weights: mean_and_first(
-                self.source, np.array(rows), np.array(weights), singles=0
-            )[0]
-        )
+        return lru_cache(maxsize=2)(mean)
 
 
 def mean_and_first(
     images: View | ImageSource, rows: np.ndarray, weights: np.ndarray, *, singles: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the weighted mean of images or volumes, and the first of them.
-
-    One block is in memory at a time. The first are in the order of `rows`.
-    """
+    """Return the weighted mean of images or volumes, and the first ones in the order of `rows`."""
     order = np.argsort(rows, kind="stable")
     mean: np.ndarray | None = None
     for found, block in images.blocks(rows):
@@ -207,9 +202,14 @@ class MoleculePreview(Preview):
             "expected": motions is not None and motions.expected,
             "best": best,
         }
-        first = bars.get(next(iter(self.sources)))
-        own = {"bar": first, "bars": bars, "views": views, "sources": self.sources}
-        return {**super().about(), **own}
+        bar = bars.get(next(iter(self.sources)))
+        return {
+            **super().about(),
+            "bar": bar,
+            "bars": bars,
+            "views": views,
+            "sources": self.sources,
+        }
 
     def show(self, rows: np.ndarray, weights: np.ndarray, look: Viewpoint) -> dict:
         """Return the molecule, or a given volume, at the places of a look."""
@@ -268,32 +268,26 @@ def _open_molecule(run: Run, what: Shown) -> MoleculePreview:
             source = ParticleChoice.of_run(run.record).images(run.particles)
         except (ValueError, OSError) as error:
             why = one_line(error)
+    # What a user can choose from, with the width of its images; the first is shown at first.
+    sources: dict[str, str] = {}
+    widths: dict[str, float | None] = {}
     if what.motions is not None:
         views = what.motions.model.views
+        sources["molecule"] = "Projection of volumes that all images together gave"
+        widths["molecule"] = what.motions.model.box
     else:
         views = counted_views(run.particles if what.cones else None)
-    # What a user can choose from, with the width of its images; the first is shown at first.
-    found: dict[str, tuple[str, float | None]] = {}
-    if what.motions is not None:
-        text = "Projection of volumes that all images together gave"
-        found["molecule"] = text, what.motions.model.box
     if source is not None:
-        found["images"] = "Mean of the images seen from about this direction", _width(source)
+        sources["images"] = "Mean of the images seen from about this direction"
+        widths["images"] = _width(source)
     if (volumes := what.volumes) is not None:
-        found["volumes"] = f"Projection of the volumes of {volumes.folder}", volumes.width
+        sources["volumes"] = f"Projection of the volumes of {volumes.folder}"
+        widths["volumes"] = volumes.width
     # At least 20, for the noise, and else a tenth of those seen from a direction, to be near the
     # place.
     seen = min((cone.n_particles for cone in what.cones), default=0)
-    return MoleculePreview(
-        run,
-        what,
-        views,
-        source,
-        {name: width for name, (_, width) in found.items()},
-        sources={name: text for name, (text, _) in found.items()},
-        count=min(max(int(0.1 * seen), 20), MEAN_IMAGES),
-        why=why,
-    )
+    count = min(max(int(0.1 * seen), 20), MEAN_IMAGES)
+    return MoleculePreview(run, what, views, source, widths, sources=sources, count=count, why=why)
 
 
 # Columns of particles.
@@ -307,18 +301,9 @@ def particle_columns(particles: Particles) -> dict[str, Column]:
         if pose is not None:
             known |= dict(zip(names, pose.T, strict=True))
     known |= {name.replace("_", " "): values for name, values in particles.microscope.items()}
-    numbers = {name: _numbers(values) for name, values in known.items()}
     return {
-        f"particle {name}": Column(name, values, "particles")
-        for name, values in numbers.items()
+        f"particle {name}": Column(name, values.astype(float), "particles")
+        for name, values in known.items()
         # A column of one value tells nothing apart.
         if len(values) and (values != values[0]).any()
     }
-
-
-def _numbers(values: np.ndarray) -> np.ndarray:
-    """Return the values as numbers: words by their place in alphabetical order."""
-    if values.dtype.kind not in "fiub":
-        # Enough to colour by, and to select one word by a range.
-        values = np.unique(values, return_inverse=True)[1]
-    return values.astype(float)

@@ -1,9 +1,8 @@
 """Particles, stacks of images and volumes as inputs of `fit`, and what their runs add."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -11,13 +10,11 @@ from manifactor._support.files import require_regular_file
 from manifactor._support.parameters import Choice, require_count
 from manifactor.cryoem.components import (
     Components,
-    VolumeComponents,
     image_components,
     require_filters,
     volume_components,
 )
 from manifactor.cryoem.confounders import SIGNIFICANCE, confounder_records
-from manifactor.cryoem.cost import costs_of_images
 from manifactor.cryoem.directions import checked_width, picked, require_one_class, require_one_view
 from manifactor.cryoem.files.cryosparc import read_cs
 from manifactor.cryoem.files.formats import ParticleChoice
@@ -28,8 +25,9 @@ from manifactor.cryoem.runs import ParticleRun, particle_file, run_images
 from manifactor.estimators.arrays import FEWEST_SAMPLES
 from manifactor.judging.evidence import Evidence
 from manifactor.judging.table import CRITERIA
+from manifactor.operators.forecast import DENSE_FLOPS
 from manifactor.operators.neighbors import N_NEIGHBORS
-from manifactor.runs.cost import PartCost
+from manifactor.runs.cost import DISK_RATE, PartCost
 from manifactor.runs.options import IMAGES, STACK, VOLUMES, FitOptions
 from manifactor.runs.places import Place
 from manifactor.runs.sources import Input, Opened, Source
@@ -74,25 +72,19 @@ class OfParticles(Opened):
         parameters: dict = {"preparation": "none"}
         choices = {}
         if self.of_images and given["n_neighbors"] == "auto":
-            near = choices["neighbours"] = neighbors_of_images(n_fitted)
-            parameters["n_neighbors"] = near.value
+            wide = n_fitted // IMAGES_PER_NEIGHBOR
+            count = parameters["n_neighbors"] = max(wide, min(N_NEIGHBORS, n_fitted - 1))
+            why = "low eigenfunctions are most accurate with 64 to 128 neighbours"
+            if wide > N_NEIGHBORS:
+                why = (
+                    f"one for every {IMAGES_PER_NEIGHBOR} fitted images: noise needs "
+                    "neighbourhoods wider than itself"
+                )
+            choices["neighbours"] = Choice(count, why)
         # Noise is removed from the images or volumes.
         text = f"noise is removed where the input is read: {self.made}"
         choices["preparation"] = Choice("principal components", text)
         return parameters, choices
-
-
-def neighbors_of_images(n_fitted: int) -> Choice:
-    """Return how many neighbours an image has."""
-    wide = n_fitted // IMAGES_PER_NEIGHBOR
-    if wide <= N_NEIGHBORS:
-        count = min(N_NEIGHBORS, n_fitted - 1)
-        return Choice(count, "low eigenfunctions are most accurate with 64 to 128 neighbours")
-    return Choice(
-        wide,
-        f"one for every {IMAGES_PER_NEIGHBOR} fitted images: noise needs "
-        "neighbourhoods wider than itself",
-    )
 
 
 @dataclass(frozen=True)
@@ -100,17 +92,17 @@ class ParticleInput(OfParticles, Input):
     """Samples of images, or of volumes; or rows of a table that belong to particles."""
 
     particles: Particles | None = None  # particles in the order of the samples
-    components: Components | VolumeComponents | None = None  # how images or volumes became samples
+    components: Components | None = None  # how images or volumes became samples
 
     @property
     def of_images(self) -> bool:  # type: ignore[override]
         """Whether samples are made of images of one view."""
-        return isinstance(self.components, Components)
+        return self.components is not None and "low_pass" in self.components.how
 
     @property
     def made(self) -> str:  # type: ignore[override]
         """Of what samples are made, if of images or volumes."""
-        return "" if self.components is None else str(self.components)
+        return "" if self.components is None else self.components.text
 
     @property
     def noise(self) -> np.ndarray | None:
@@ -125,7 +117,10 @@ class ParticleInput(OfParticles, Input):
             record["particles"] = str(self.particles.path.resolve())
             record["fingerprint"] = self.particles.fingerprint
         if self.components is not None:
-            record["components"] = _components_record(self.components)
+            # The run keeps its samples in a file of their own.
+            arrays = ("signal_to_noise", "weights")
+            known = {name: getattr(self.components, name).tolist() for name in arrays}
+            record["components"] = {"text": self.made, **known, **self.components.how}
         return record | super().record
 
     def files_after(
@@ -137,13 +132,6 @@ class ParticleInput(OfParticles, Input):
         samples = None if self.components is None else self.samples
         found = confounder_records(self.particles, places, samples=samples, rng=rng)
         return {"confounders": found}, particle_file(self.particles, places, changed)
-
-
-def _components_record(components: Components | VolumeComponents) -> dict:
-    record = {"text": str(components), **asdict(components)}
-    del record["samples"]  # the run keeps its samples in a file of their own
-    arrays = {name: each.tolist() for name, each in record.items() if isinstance(each, np.ndarray)}
-    return record | arrays
 
 
 # What was found and not read yet.
@@ -182,17 +170,43 @@ class UnreadImages(OfParticles):
 
     def costs(self, start: float, held: float, n_cores: int) -> list[PartCost]:
         """Return the cost of reading and of making samples."""
-        return costs_of_images(self.n_samples, self.source.shape, start, held, n_cores)
+        shape = self.source.shape
+        n, pixels = float(self.n_samples), float(np.prod(shape))
+        # Beside the samples, blocks of images.
+        memory = held + 2.7e8
+        if len(shape) == 3:
+            # Volumes are reduced to a ball in 32 voxels, of which there are three copies.
+            reading, seconds = n, 1e-7 * n * pixels
+            components = 3 * 4 * n * np.pi / 6 * min(pixels, 32**3)
+        else:
+            # Fourier coefficients of an image that are kept, about.
+            p = np.pi * max(1.0, min(24.0, shape[0] / 2 - 1)) ** 2
+            # As many images as fit into 256 MB are learned from; all others are read once more, and
+            # 2000 before, to see what of them is noise.
+            learned = min(n, 2**28 / (4 * p))
+            reading = learned + (n if learned < n else 0) + min(2000, n)
+            seconds = pixels * reading * (1e-8 + 2e-8 / n_cores)
+            seconds += (learned + 15 * p) * p**2 / DENSE_FLOPS
+            components = 4 * (2 * learned * p + 4 * p**2)
+        start += 4 * pixels * reading / DISK_RATE
+        return [
+            PartCost("reading", start, memory),
+            PartCost("components", seconds, memory + components),
+        ]
 
     def read(self, rng: np.random.Generator) -> ParticleInput:
         """Read all of them and return their principal components."""
-        found: Components | VolumeComponents = (
-            volume_components(self.source)
-            if self.view is None
-            else image_components(self.view, self.options, rng=rng)
+        if self.view is None:
+            components = volume_components(self.source)
+        else:
+            components = image_components(self.view, self.options, rng=rng)
+        return ParticleInput(
+            components.samples,
+            self.rows,
+            notes=self.notes,
+            particles=self.particles,
+            components=components,
         )
-        how: dict[str, Any] = {"particles": self.particles, "components": found}
-        return ParticleInput(found.samples, self.rows, notes=self.notes, **how)
 
 
 def particles_of_one_view(
@@ -201,10 +215,9 @@ def particles_of_one_view(
     """Return the chosen particles of a file, seen from one direction."""
     choice, passthrough = ParticleChoice.of(options), options.particles
     if passthrough is None:
-        particles = choice.read(path)
+        particles = choice.chosen(choice.read(path))
     else:
-        particles = choice.read(Path(passthrough), results=path)
-    particles = choice.chosen(particles)
+        particles = choice.chosen(choice.read(Path(passthrough), results=path))
     if view is not None:
         particles = picked(particles, view, checked_width(options.width, view))
     require_one_view(particles)

@@ -8,8 +8,8 @@ import pytest
 
 from manifactor.cryoem.all_views.model import UNKNOWN, model_of_places, visibility
 from manifactor.cryoem.all_views.motions import PlaceFeatures
-from manifactor.cryoem.files.mrc import write_volume
 from manifactor.cryoem.files.particles import euler_matrices
+from manifactor.cryoem.files.stacks import write_volume
 
 from ..moving import BOX, moving_model, moving_views
 from .molecules import random_rotations, shifting, transforms_of, turning

@@ -11,9 +11,8 @@ from manifactor.cryoem.all_views import shown
 from manifactor.cryoem.all_views.shown import given_cone, read_volumes
 from manifactor.cryoem.all_views.volumes import RunMotions, rotation, scale_of
 from manifactor.cryoem.components import projection
-from manifactor.cryoem.files.mrc import write_volume
 from manifactor.cryoem.files.particles import Particles, euler_matrices
-from manifactor.cryoem.files.stacks import ImageArray
+from manifactor.cryoem.files.stacks import ImageArray, write_volume
 from manifactor.cryoem.one_view import View
 from manifactor.runs.places import Place
 from manifactor.runs.run import Run

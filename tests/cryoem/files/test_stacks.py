@@ -9,9 +9,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from manifactor.cryoem.files.formats import read_particles
-from manifactor.cryoem.files.mrc import write_stack, write_volume
 from manifactor.cryoem.files.particles import Particles
-from manifactor.cryoem.files.stacks import particle_images, stack_images, volume_series
+from manifactor.cryoem.files.stacks import (
+    particle_images,
+    stack_images,
+    volume_series,
+    write_stack,
+    write_volume,
+)
 
 
 def save(path, data, *, voxel_size=None):

@@ -18,8 +18,13 @@ from manifactor.cryoem.components import (
     survey,
     volume_components,
 )
-from manifactor.cryoem.files.mrc import write_stack, write_volume
-from manifactor.cryoem.files.stacks import ImageArray, stack_images, volume_series
+from manifactor.cryoem.files.stacks import (
+    ImageArray,
+    stack_images,
+    volume_series,
+    write_stack,
+    write_volume,
+)
 from manifactor.cryoem.one_view import View
 from manifactor.runs.options import FitOptions
 
@@ -68,7 +73,7 @@ def test_an_offset_of_each_image_and_the_scale_of_all_change_nothing(simulation,
 
 
 def test_many_images_are_projected_a_block_at_a_time(simulation, plain, monkeypatch):
-    monkeypatch.setattr(module, "LEARNING_BYTES", 4 * plain.n_coefficients * (N - 1))
+    monkeypatch.setattr(module, "LEARNING_BYTES", 4 * plain.how["n_coefficients"] * (N - 1))
     source = ImageArray(simulation.images, PIXEL, block_bytes=100 * 4 * SIZE**2)
     found = components(View(source))
     assert all(likeness(found, plain, j) > 0.999 for j in range(3))
@@ -191,9 +196,9 @@ def test_components_tell_where_the_spot_is(tmp_path, rng, side, max_side, monkey
     found = volume_components(spots(tmp_path, turn, rng, side=side))
     for target in (np.cos(turn), np.sin(turn)):
         assert explained(found.samples, target) > 0.99
-    assert found.variance > 0.9
+    assert found.how["variance"] > 0.9
     assert (np.diff(found.signal_to_noise) < 0).all()
-    assert found.files == tuple(f"v{i}.mrc" for i in range(N_VOLUMES))
+    assert found.how["files"] == [f"v{i}.mrc" for i in range(N_VOLUMES)]
 
 
 def test_weak_components_have_the_third_power_of_wiener_s_weight():

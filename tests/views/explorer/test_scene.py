@@ -143,11 +143,11 @@ def test_a_circle_is_drawn_round_with_confidence_outwards():
 
 
 def test_what_is_the_same_for_all_particles_is_no_column():
-    microscope = {"defocus_u": [1e4, 2e4], "voltage": [300.0, 300.0], "group": ["b", "a"]}
+    microscope = {"defocus_u": [1e4, 2e4], "voltage": [300.0, 300.0], "class": [2, 1]}
     microscope = {name: np.array(values) for name, values in microscope.items()}
     found = particle_columns(Particles(Path("p.star"), np.arange(2), microscope=microscope))
-    assert list(found) == ["particle defocus u", "particle group"]
-    assert found["particle group"].values.tolist() == [1, 0]
+    assert list(found) == ["particle defocus u", "particle class"]
+    assert found["particle class"].values.tolist() == [2, 1]
 
 
 # Neighbourhoods.

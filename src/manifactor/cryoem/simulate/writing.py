@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from manifactor._support.stages import Callback
-from manifactor.cryoem.files.mrc import write_stack, write_stack_in_parts
+from manifactor.cryoem.files.stacks import write_stack, write_stack_in_parts
 from manifactor.cryoem.simulate.all_views import ViewSimulation
 from manifactor.cryoem.simulate.one_view import Simulation
 from manifactor.runs.places import as_csv
