@@ -56,12 +56,13 @@ def test_problems_become_one_line_and_an_exit_code(capsys, monkeypatch, problem,
     assert err.count("\n") == 1
 
 
-def test_a_mistake_in_the_program_keeps_its_traceback(monkeypatch):
+@pytest.mark.parametrize("kind", [TypeError, np.linalg.LinAlgError])
+def test_a_mistake_in_the_program_keeps_its_traceback(monkeypatch, kind):
     def fail(options):
-        raise TypeError
+        raise kind
 
     monkeypatch.setattr("manifactor.command.terminal.completion", fail)
-    with pytest.raises(TypeError) as error:
+    with pytest.raises(kind) as error:
         main(["completion", "bash"])
     assert "Please report it with the lines above" in error.value.__notes__[0]
 

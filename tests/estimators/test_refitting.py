@@ -105,3 +105,17 @@ def test_a_search_that_cannot_be_compared_is_never_taken_for_the_one_before(samp
     before = fit.fit(samples, stages=stages).spectrum_.eigenvalues
     inner.n_neighbors = 60
     assert not np.allclose(fit.fit(samples, stages=stages).spectrum_.eigenvalues, before)
+
+
+@pytest.mark.parametrize("estimator", [DiffusionMap, ManifoldFactorizer])
+def test_a_fit_that_fails_leaves_the_estimator_as_it_was(samples, estimator):
+    fit = estimator(random_state=0)
+    with pytest.raises(ValueError, match="at least"):
+        fit.fit(samples[:2])
+    with pytest.raises(NotFittedError):
+        fit.transform(samples)
+    before = dict(vars(fit.fit(samples)))
+    with pytest.raises(ValueError, match=r"infinite|nan|finite"):
+        fit.fit(np.full((300, 5), np.nan))
+    assert vars(fit) == before
+    assert fit.transform(samples[:3]).shape[0] == 3

@@ -42,7 +42,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     # bug, whose traceback is needed to fix it.
     except Exception as error:
         words = shortages.shortage(error)
-        if not words and not isinstance(error, ValueError | OSError):
+        # A matrix that cannot be solved is ours: numpy says so by a ValueError, too.
+        ours = type(error).__name__ == "LinAlgError"
+        if not words and (ours or not isinstance(error, ValueError | OSError)):
             error.add_note(BUG)
             raise
         terminal.error(in_options(words or _in_words(error), flags))

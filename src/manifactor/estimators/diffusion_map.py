@@ -6,14 +6,12 @@ from contextlib import AbstractContextManager, nullcontext
 from copy import copy
 from dataclasses import fields, replace
 from functools import wraps
-from numbers import Integral
 from operator import attrgetter
 from typing import Any, Self, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, TransformerMixin, clone
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from manifactor._support.errors import warn_all
@@ -23,6 +21,7 @@ from manifactor._support.stages import Callback, Stages
 from manifactor._support.threads import one_blas_thread
 from manifactor._support.values import require_spread, require_values
 from manifactor.estimators.arrays import FEWEST_SAMPLES, as_rows, given_precision, in_pixels
+from manifactor.estimators.reading import random_numbers
 from manifactor.operators.engines.gpu import device_memory, from_tensor
 from manifactor.operators.forecast import (
     Forecast,
@@ -114,20 +113,6 @@ class SpectralEstimator(TransformerMixin, BaseEstimator):
         X = _owned(self._validated(X, reset=True, names=names), X)
         self.forecast_ = self.forecast_shape(*_shape(X))
         return X
-
-    def _begin(
-        self, X, stages: Stages | None, callback: Callback | None, names: Labels | None = None
-    ) -> tuple:
-        """Check samples and parameters; return samples, cost, stages and a generator."""
-        X = _owned(self._validated(X, reset=True, names=names), X)
-        cost = self.forecast_shape(*_shape(X))
-        seed = check_random_state(self.random_state).randint(2**31)
-        # Without a fixed seed, what the caller has kept serves whatever numbers it was drawn with.
-        fixed = seed if isinstance(self.random_state, Integral) else None
-        stages = (stages or Stages(keeps=False)).start(callback, fixed)
-        # A child of the seed's generator: earlier versions drew the same numbers.
-        (rng,) = np.random.default_rng(seed).spawn(1)
-        return X, cost, stages, rng
 
     def forecast(self, X) -> Forecast:
         """Return the memory and time that fitting these samples takes.
@@ -513,15 +498,18 @@ class DiffusionMap(SpectralEstimator):
         -------
         self
         """
-        X, image = as_rows(X)
+        fresh = self._unfitted()
+        X, fresh.image_shape_ = as_rows(X)
         with self._progress(self.callback) as callback:
-            X, cost, stages, rng = self._begin(X, stages, callback)
+            X = fresh._checked(X)
+            rng, seed = random_numbers(self.random_state)
+            stages = (stages or Stages(keeps=False)).start(callback, seed)
             with device_memory(), blas_threads(X):
                 found = diffuse(X, self._diffusion_settings(), stages=stages, rng=rng)
-                self.diffusion_ = found.settled()
+                fresh.diffusion_ = found.settled()
         warn_all(found.warned)
-        self.forecast_, self.timings_ = cost, stages.timings
-        self.image_shape_ = image
+        fresh.timings_ = stages.timings
+        self.__dict__ = fresh.__dict__
         return self
 
     def fit_transform(self, X, y=None, **fit_params):

@@ -114,10 +114,17 @@ def _drawn(
             )
         likelihood = GaussianLikelihood.of_samples(X, noise)
         X, noise = denoise(likelihood, X, rng=np.random.default_rng(0)), None
-    seed = check_random_state(estimator.random_state).randint(2**31)
+    rng, seed = random_numbers(estimator.random_state)
+    names = column_labels(estimator, names, X.shape[1])
+    return Samples(X, names, moves, noise, rng, rows, seed, as_pairs, frame(rows), precision)
+
+
+def random_numbers(random_state: Any) -> tuple[np.random.Generator, int | None]:
+    """Return a generator, and the seed if it is fixed.
+
+    Without a fixed seed, stages that the caller has kept serve whatever they were drawn with.
+    """
+    seed = check_random_state(random_state).randint(2**31)
     # A child of the seed's generator: earlier versions drew the same numbers.
     (rng,) = np.random.default_rng(seed).spawn(1)
-    names = column_labels(estimator, names, X.shape[1])
-    # Without a fixed seed, what the caller has kept serves whatever it was drawn with.
-    seed = seed if isinstance(estimator.random_state, Integral) else None
-    return Samples(X, names, moves, noise, rng, rows, seed, as_pairs, frame(rows), precision)
+    return rng, seed if isinstance(random_state, Integral) else None
