@@ -30,7 +30,7 @@ from manifactor.operators.neighbors import N_NEIGHBORS
 from manifactor.runs.cost import DISK_RATE, PartCost
 from manifactor.runs.options import IMAGES, STACK, VOLUMES, FitOptions
 from manifactor.runs.places import Place
-from manifactor.runs.sources import Input, Opened, Source
+from manifactor.runs.sources import Input, Opened
 from manifactor.tables.files import MODE, is_frames
 from manifactor.tables.pickles import read_pickled_numbers
 from manifactor.tables.stores import is_stored, read_npy
@@ -318,14 +318,14 @@ def _checked_indices(path: Path, count: int) -> np.ndarray:
 # The hook of inputs and runs.
 
 
-class ParticleSource(Source):
+class ParticleSource:
     """Particle images of one view, stacks, volumes, and particles of the rows of a table."""
 
     @staticmethod
     def open(
         path: Path, options: FitOptions, view: tuple[float, float] | None, further: tuple[Path, ...]
     ) -> Opened | None:
-        """Open images or volumes, which are only checked."""
+        """Open images or volumes, which are only checked; None for inputs of other kinds."""
         ParticleChoice.of(options).require_folder()
         checked_width(options.width, view)
         if path.is_dir() and not is_stored(path) and not is_frames(path):
@@ -360,7 +360,7 @@ class ParticleSource(Source):
 
     @staticmethod
     def fit(options: FitOptions) -> bool:
-        """Fit particles of all views, if asked for."""
+        """Do all that the command `fit` does, if the options ask for all views."""
         if not options.all_views:
             if options.symmetry != "C1" or options.cluster_of is not None:
                 which = "--symmetry" if options.cluster_of is None else "--cluster-of"

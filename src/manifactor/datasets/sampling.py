@@ -1,6 +1,6 @@
 """Samples of named shapes: uniform, uneven, with copies, outliers or noise; exact spectra."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from difflib import get_close_matches
 from functools import partial
 
@@ -21,9 +21,7 @@ def named_shape(name: str) -> Shape:
 
 
 def exact_eigenvalues(name: str, n_functions: int) -> np.ndarray:
-    """Return the lowest Laplacian eigenvalues of a product shape.
-
-    The first is the zero of the constant function.
+    """Return the lowest Laplacian eigenvalues of a product shape, the first of which is 0.
 
     Parameters
     ----------
@@ -48,9 +46,8 @@ def exact_eigenvalues(name: str, n_functions: int) -> np.ndarray:
     return spectra[name](n_functions)
 
 
-# The paper's noisy rectangles: columns that carry noise, and its standard deviation.
-NOISY_COLUMNS: dict[str, Sequence[int]] = {"rectangle_z": [2], "rectangle_xyz": [0, 1, 2]}
-PAPER_NOISE = 0.05
+# The columns of the paper's noisy rectangles that carry noise.
+NOISY_COLUMNS = {"rectangle_z": [2], "rectangle_xyz": [0, 1, 2]}
 
 
 def _uneven(density: Callable, shape: Shape, n_samples: int, rng) -> Samples:
@@ -64,17 +61,14 @@ def _uneven(density: Callable, shape: Shape, n_samples: int, rng) -> Samples:
 
 def _weighted(u: np.ndarray) -> np.ndarray:
     """Return a product of densities, one along each factor."""
-    hill = np.cos(np.pi / 2 * u) ** 2
-    # The density falls from 1 to 0.2 along each factor, a fivefold range.
-    return np.prod(0.2 + (1 - 0.2) * hill, axis=0)
+    # It falls from 1 to 0.2 along each.
+    return np.prod(0.2 + 0.8 * np.cos(np.pi / 2 * u) ** 2, axis=0)
 
 
 def _dependent(u: np.ndarray) -> np.ndarray:
     """Return a density that makes neighbouring factors dependent."""
     # Two intervals are correlated by 0.2.
-    pairs = 1 + 0.6 * u[1:] * u[:-1]
-    largest = (1 + 0.6) ** (len(u) - 1)
-    return np.prod(pairs, axis=0) / largest
+    return np.prod(1 + 0.6 * u[1:] * u[:-1], axis=0) / 1.6 ** (len(u) - 1)
 
 
 def _first_latent(truth: np.ndarray) -> np.ndarray:
@@ -168,9 +162,8 @@ def sample(
     X, truth = SAMPLINGS[sampling](shape, n_samples, rng)
     columns = NOISY_COLUMNS.get(name)
     if columns is not None:
-        scale = PAPER_NOISE if noise is None else noise
-        size = (n_samples, len(columns))
-        X[:, columns] += rng.normal(scale=scale, size=size)
+        scale = 0.05 if noise is None else noise
+        X[:, columns] += rng.normal(scale=scale, size=(n_samples, len(columns)))
     # Other noise comes after the rotation: it must fill the ambient space.
     if ambient_dimension is not None:
         X = rotated_into(X, ambient_dimension, rng)
@@ -187,6 +180,4 @@ def rotated_into(X: np.ndarray, dimension: int, rng) -> np.ndarray:
             f"`ambient_dimension` must be at least {n_features} for this shape; got {dimension}."
         )
     # The Q of a normal matrix is an orthonormal frame without preferred directions.
-    normal = rng.normal(size=(dimension, n_features))
-    frame, _ = np.linalg.qr(normal)
-    return X @ frame.T
+    return X @ np.linalg.qr(rng.normal(size=(dimension, n_features)))[0].T

@@ -1,6 +1,6 @@
 """Inputs of a fit, opened and read, and the kinds of inputs, with what their runs know."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,6 @@ from manifactor._support.values import bad_values
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.estimators.arrays import MOST_DRAWN, draw_count, draw_rows
 from manifactor.estimators.moving import MOST_OF_TRAJECTORY
-from manifactor.judging.evidence import Evidence
 from manifactor.runs.options import OF_MOVES, PARTS, TABLE, FitOptions
 from manifactor.tables.columns import COLUMN_REMEDIES, ColumnChoice, Columns, quoted
 from manifactor.tables.files import (
@@ -27,8 +26,6 @@ from manifactor.tables.files import (
 )
 from manifactor.tables.stores import StoredTable, in_parts, read_npy, stored_table
 from manifactor.tables.text import DELIMITERS, line_of, read_labels
-
-View = tuple[float, float]
 
 
 def why_at_most(count: int) -> str:
@@ -169,9 +166,10 @@ def joined(parts: Sequence[Input]) -> Input:
         return first
     for part in parts:
         if part.columns != first.columns:
+            named = [quoted(list(map(str, each.columns.labels))) for each in (first, part)]
             raise ValueError(
                 f"the files of --trajectories must have the same columns; {first.path} has "
-                f"{_named(first)}, and {part.path} has {_named(part)}."
+                f"{named[0]}, and {part.path} has {named[1]}."
             )
         part.require_values()
     samples = np.concatenate([part.samples for part in parts])
@@ -179,11 +177,6 @@ def joined(parts: Sequence[Input]) -> Input:
     names = tuple(f"{part.path}/{name}" for part in parts for name in part.names or ())
     named = names if len(names) == len(samples) else None
     return replace(first, samples=samples, rows=np.arange(len(samples)), names=named)
-
-
-def _named(part: Input) -> str:
-    assert part.columns is not None
-    return quoted([str(label) for label in part.columns.labels])
 
 
 @dataclass(frozen=True)
@@ -269,7 +262,11 @@ def _moves(
         times = [read_table(path, only).samples[:, 0] for path, _ in files]
         moves["times"] = np.concatenate(times)
     if options.trajectory is not None:
-        moves["trajectories"] = _labels(files[0][0], ColumnChoice(labels=(options.trajectory,)))
+        path, only = files[0][0], ColumnChoice(labels=(options.trajectory,))
+        # Labels may be words in a table in text.
+        words = path.suffix.lower() in DELIMITERS
+        read = read_labels(path, only) if words else read_table(path, only).samples[:, 0]
+        moves["trajectories"] = read
     if options.trajectories:
         moves["trajectories"] = np.repeat(np.arange(len(files)), [count for _, count in files])
     if options.bursts is not None:
@@ -277,13 +274,6 @@ def _moves(
     if options.pairs is not None:
         moves["pairs"] = _later(Path(options.pairs), columns)
     return moves
-
-
-def _labels(path: Path, only: ColumnChoice) -> np.ndarray:
-    """Return the labels in a column, which may be words in a table in text."""
-    if path.suffix.lower() in DELIMITERS:
-        return read_labels(path, only)
-    return read_table(path, only).samples[:, 0]
 
 
 def _later(path: Path, columns: Columns) -> np.ndarray:
@@ -323,55 +313,19 @@ def _bursts(path: Path, columns: Columns) -> np.ndarray:
     return columns.scaled(bursts)
 
 
-# Kinds of inputs.
+def sources() -> list[Any]:
+    """Return the kinds of inputs beside tables, and what is known of their runs.
 
-
-class Source:
-    """A kind of input, and what is known of its runs; this class adds nothing.
-
-    A package adds one as an entry point of the group `manifactor.sources`.
+    A package adds one as an entry point of the group `manifactor.sources`: a class with the static
+    methods of `cryoem.source.ParticleSource`.
     """
-
-    @staticmethod
-    def open(
-        path: Path, options: FitOptions, view: View | None, further: tuple[Path, ...]
-    ) -> Opened | None:
-        """Open an input, whose files are checked; None for inputs of other kinds.
-
-        `further` inputs are fitted together with it.
-        """
-        return None
-
-    @staticmethod
-    def paired(table: Input, options: FitOptions) -> Input:
-        """Return a table with what the options tell of its rows."""
-        return table
-
-    @staticmethod
-    def fit(options: FitOptions) -> bool:
-        """Do all that the command `fit` does, if the options ask for another fit."""
-        return False
-
-    @staticmethod
-    def run(record: Mapping) -> Any:
-        """Return the class of runs with such a record; None for runs of other kinds."""
-        return None
-
-    @staticmethod
-    def evidence(evidence: Evidence, record: Mapping) -> Evidence:
-        """Return the evidence of a fit with what the record of its run adds."""
-        return evidence
-
-
-def sources() -> list[type[Source]]:
-    """Return the kinds of inputs beside tables."""
     return list(loaded("sources").values())
 
 
 def open_input(
     path: Path | str,
     options: FitOptions = FitOptions(),
-    view: View | None = None,
+    view: tuple[float, float] | None = None,
     further: tuple[Path, ...] = (),
 ) -> Opened:
     """Open an input: a table is read, others are only checked."""

@@ -67,11 +67,8 @@ def layout_of(path: Path) -> Layout:
 
 
 def _with_row_names(names: list[str], below: list[str]) -> list[str]:
-    """Return names, with an empty one before them if the rows have names in front.
-
-    R writes row names, text or whole numbers, under no name at all. A single name may also be a
-    title, and an empty last cell comes from a delimiter at the end of rows.
-    """
+    """Return names, with an empty one before them if the rows have names in front, as R writes."""
+    # A single name may also be a title; an empty last cell comes from a delimiter at the end.
     short = len(names) > 1 and len(below) == len(names) + 1 and below[-1]
     return ["", *names] if short and (below[0].isdecimal() or _is_word(below[0])) else names
 
@@ -88,10 +85,7 @@ def _is_header(cells: list[str], below: list[str]) -> bool:
 
 
 def _has_numbered_columns(cells: list[str]) -> bool:
-    """Return whether cells are names as pandas gives them to numbered columns.
-
-    They are 0, 1, ..., which the name of an index may precede.
-    """
+    """Return whether cells are 0, 1, ..., as pandas names columns, perhaps behind an index."""
     start = [_is_number(cell) for cell in cells].index(True)
     before, names = cells[:start], cells[start:]
     counted = names == [str(k) for k in range(len(names))]
@@ -255,8 +249,7 @@ def _mixed(
 ) -> tuple[tuple[int, ...], np.ndarray]:
     """Return the columns that hold numbers, and their values; leave those of text out.
 
-    A column of numbers with a few other cells is refused. If `strict`, because the caller chose the
-    columns, so is a column of text.
+    A column of numbers with a few other cells is refused, and one of text if `strict`.
     """
     rows = list(_rows(path, layout))
     for line, cells in rows:
