@@ -297,10 +297,7 @@ class Problem:
 
 
 def _separating(drawn: Drawn, X: np.ndarray) -> tuple[Truth, ...]:
-    """Return coordinates of samples in which the Laplacian of an irreducible shape separates.
-
-    A solid ellipsoid has three, which no search for two of them finds.
-    """
+    """Return two coordinates in which the Laplacian of an irreducible shape separates, if known."""
     if isinstance(drawn.shape, Ellipsoid):
         return drawn.shape.coordinates(X)
     if drawn.name in ("disk", "frustum", "long_frustum"):

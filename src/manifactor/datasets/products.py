@@ -130,22 +130,16 @@ def exponential(n_samples: int, rng, *, mean: float) -> PartSamples:
 
 
 def star(n_samples: int, rng) -> PartSamples:
-    """Draw points, uniform in length, of three segments of length 1 that meet in a point.
-
-    The segments are 120 degrees apart. The points are the latents, too.
-    """
+    """Draw points, also as latents, of three segments of length 1 that meet at 120 degrees."""
     arm = rng.randint(3, size=n_samples)
     x = rng.uniform(size=(n_samples, 1)) * ring(arm * (2 * np.pi / 3))
     return x, x
 
 
 def projective_plane(n_samples: int, rng) -> PartSamples:
-    """Draw uniform points of the projective plane in R^6, which are the latents, too.
-
-    They are the products of two coordinates of a unit vector; opposite vectors have the same
-    products. Mixed products are weighted by sqrt 2, which makes the map an isometry up to a common
-    factor of sqrt 2.
-    """
+    """Draw uniform points of the projective plane in R^6, which are the latents, too."""
+    # Products of two coordinates of a unit vector are those of the opposite one. With mixed ones
+    # weighted by sqrt 2, the map is an isometry up to a common factor.
     vectors, _ = Sphere()(n_samples, rng)
     x, y, z = vectors.T
     mixed = np.sqrt(2) * np.c_[x * y, y * z, z * x]
@@ -158,7 +152,6 @@ def rotations(n_samples: int, rng) -> PartSamples:
     # Unit quaternions, uniform on their sphere, are uniform rotations.
     quaternion, _ = Sphere(ambient=4)(n_samples, rng)
     w, x, y, z = quaternion.T
-    # The rows of the matrix, one below the other.
     points = np.c_[
         np.c_[1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
         np.c_[2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
@@ -184,14 +177,9 @@ class Product:
 
     def eigenvalues(self, n: int) -> np.ndarray:
         """Return the n lowest eigenvalues: sums of one eigenvalue of each part."""
-
-        # The n lowest sums contain only the n lowest of each part, so that the list can be cut to n
-        # after every part.
-        def lowest_sums(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-            sums = first[:, None] + second
-            return np.sort(sums.ravel())[:n]
-
-        return reduce(lowest_sums, (part.eigenvalues(n) for part in self.parts))
+        spectra = (part.eigenvalues(n) for part in self.parts)
+        # The n lowest sums contain only the n lowest of each part.
+        return reduce(lambda a, b: np.sort((a[:, None] + b).ravel())[:n], spectra)
 
 
 def product(*parts: Part | float) -> Product:
@@ -223,10 +211,8 @@ def beta(place: np.ndarray, *, a: float, b: float) -> np.ndarray:
 
 @family
 def bumps(place: np.ndarray, *, width: float) -> np.ndarray:
-    """Return two equal Gaussian bumps, at the quarters, relative to twice their height.
-
-    With a width of .12 or more, the density is nowhere below a tenth of its maximum.
-    """
+    """Return two equal Gaussian bumps, at the quarters, relative to twice their height."""
+    # With a width of .12 or more, the density is nowhere below a tenth of its maximum.
     offset = (place[:, None] - np.array([0.25, 0.75])) / width
     return np.exp(-(offset**2) / 2).mean(axis=1)
 
@@ -242,7 +228,7 @@ def wells(place: np.ndarray, *, barrier: float, tilt: float, count: int = 3) -> 
     """Return the Boltzmann distribution of a torsion, relative to a well of energy 0.
 
     The energy is V/2 (1 + cos 3a), in units of kT, where V is the barrier between two wells. A tilt
-    makes the wells unequal: it adds up to `tilt` to the energy, on one side of the circle.
+    adds up to its size on one side of the circle.
     """
     angle = 2 * np.pi * place
     even = barrier * (1 + np.cos(count * angle)) / 2

@@ -79,11 +79,7 @@ def klein_bottle(n_samples: int, rng) -> Samples:
 
 @family
 def cloud(n_samples: int, rng, *, n_columns: int, correlation: float) -> Samples:
-    """Draw a Gaussian with columns of variance 1, of which the first two are correlated.
-
-    The principal axes of a correlated cloud are independent, but few samples of a small correlation
-    do not show them.
-    """
+    """Draw a Gaussian with columns of variance 1, of which the first two are correlated."""
     X = rng.normal(size=(n_samples, n_columns))
     X[:, 1] = correlation * X[:, 0] + np.sqrt(1 - correlation**2) * X[:, 1]
     return X, (X,)
@@ -360,10 +356,9 @@ class MappedBox:
 
     def truth(self, q: np.ndarray) -> Truth:
         """Return the true factors: intervals from 0 to 1, circles as unit vectors."""
-        low, high = np.transpose(self.box)
         return tuple(
-            ring(x) if factor == "circle" else ((x - a) / (b - a))[:, None]
-            for factor, x, a, b in zip(self.factors, q.T, low, high, strict=False)
+            ring(x) if factor == "circle" else ((x - low) / (high - low))[:, None]
+            for factor, x, (low, high) in zip(self.factors, q.T, self.box, strict=False)
         )
 
 
@@ -387,8 +382,7 @@ def vase(depth: float, waves: float, phase: float, length: float) -> MappedBox:
 def ellipse(axis: float) -> MappedBox:
     """Return the inside of an ellipse with half axes 1 and `axis`, in elliptic coordinates.
 
-    The confocal ellipses, from the segment between the foci to the border, are an interval; the
-    hyperbolas, each side of which is one value of an angle, are a circle.
+    The confocal ellipses are an interval; the hyperbolas are a circle, with a value for each side.
     """
     focus = np.sqrt(1 - axis**2)
 

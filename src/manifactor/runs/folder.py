@@ -70,8 +70,7 @@ def last_changed(path: Path) -> str:
 
 
 def _as_date(nanoseconds: int) -> str:
-    date = datetime.fromtimestamp(nanoseconds // 10**9, UTC)
-    return date.isoformat(timespec="seconds")
+    return datetime.fromtimestamp(nanoseconds // 10**9, UTC).isoformat(timespec="seconds")
 
 
 class InputState:
@@ -199,9 +198,8 @@ def versions() -> dict[str, str]:
 def require_new_run(folder: Path, *, overwrite: bool) -> None:
     """Raise ValueError for a folder that cannot be written, before any work is done."""
     if os.path.lexists(folder) and not (overwrite and is_run(folder)):
-        hint = "Choose another --out, or pass --overwrite."
-        if not is_run(folder):
-            hint = "It is not a run folder; choose another --out."
+        other = "It is not a run folder; choose another --out."
+        hint = "Choose another --out, or pass --overwrite." if is_run(folder) else other
         raise ValueError(f"the output folder must not exist yet; {folder} does. {hint}")
     require_place(folder, remedy="Choose another --out.")
 
@@ -350,8 +348,7 @@ def place_in_parts(
 def place_part(archive: Path, table: StoredTable, start: int, stop: int, target: Path) -> None:
     """Read some rows of a table, place them, and write their coordinates."""
     locator = _locator(archive, archive.stat().st_mtime_ns, table.n_samples)
-    placed = locator(table.read(start, stop), start)
-    places = as_places(locator.estimator, placed)
+    places = as_places(locator.estimator, locator(table.read(start, stop), start))
     columns = extra("pyarrow").table(table_columns(places, np.arange(start, stop)))
     write_whole(target, partial(extra("pyarrow.parquet").write_table, columns))
 

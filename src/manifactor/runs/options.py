@@ -11,7 +11,7 @@ from dataclasses import Field, dataclass, field, fields, replace
 from functools import partial
 from math import inf, isfinite, isinf
 from pathlib import Path
-from typing import Any, Literal, get_args, get_origin
+from typing import Any, Literal, get_args
 
 # `name` or `name=value`, as the library writes its parameters.
 PARAMETER = re.compile(r"`(\w+)(?:=([^`]+))?`")
@@ -30,7 +30,7 @@ def option(
 ) -> Any:
     """Return a field that is an option: a flag if its default is False, repeated if it is ().
 
-    `how` are arguments of argparse's `add_argument`, and `group` is the heading of its help. A file
+    `how` are arguments of argparse's `add_argument`, below the heading `group` of the help. A file
     that the option `reads` must exist. `parameter` is the library's name of it, if another,
     and `of` are the kinds of inputs that it goes with; all if empty.
     """
@@ -128,13 +128,9 @@ def add_options(parser: ArgumentParser, options: type) -> None:
 def _read_as(kind: Any) -> dict[str, Any]:
     """Return what an annotation says of a value: a number, one of some words, or any text."""
     parts: list[Any] = [kind]
-    words: list[str] = []
     for part in parts:  # which grows
-        inner = get_args(part)
-        if get_origin(part) is Literal:
-            words += inner
-        else:
-            parts += inner
+        parts += get_args(part)
+    words = [part for part in parts if isinstance(part, str)]
     for each in (int, float):
         if each in parts:
             return {"type": number(each, *words)}
@@ -227,9 +223,7 @@ def view(text: str) -> tuple[float, float]:
     return rot, tilt
 
 
-# The options of a fit: what the command `fit` takes, and what a run folder says of itself.
-
-# Kinds of inputs, and what to do about an option that does not go with one.
+# The options of `fit`. Kinds of inputs, and what to do about an option that does not go with one.
 TABLE, PARTS = "coordinates", "a table that is read in parts"
 IMAGES, STACK, VOLUMES = "a file of particles", "a stack of images", "a folder of volumes"
 ALL_VIEWS = "particles of all views"
@@ -245,10 +239,9 @@ COST, PARTICLES, METHOD = "cost, and work already done", "particles", "method"
 _cost, _table = partial(option, group=COST), partial(option, group="tables", of=(TABLE, PARTS))
 _particle, _image = partial(option, group=PARTICLES), partial(option, group="images")
 _method = partial(option, group=METHOD)
-IN_TIME = "tables in time: factors that move independently of each other"
-_moves = partial(option, group=IN_TIME, of=(TABLE,))
-# Options that concern the command alone; the others say what is computed.
-OF_THE_COMMAND = ("out", "overwrite", "dry_run", "resume", "reuse", "cluster")
+_moves = partial(
+    option, group="tables in time: factors that move independently of each other", of=(TABLE,)
+)
 # Options that tell the moves of the rows of a table.
 OF_MOVES = ("time", "trajectory", "trajectories", "bursts", "pairs", "lag")
 # Options that turn images into samples, and those that say which images are used.
@@ -523,26 +516,23 @@ class FitOptions:
     @property
     def parameters(self) -> dict[str, Any]:
         """Parameters of `ManifoldFactorizer`."""
-        names = [each.name for each in fields(self) if each.metadata["group"] == METHOD]
-        return self.values(*names)
+        return self.values(*(f.name for f in fields(self) if f.metadata["group"] == METHOD))
 
     @property
     def anywhere(self) -> "FitOptions":
-        """The same options for a process that may work in another folder.
-
-        A link stays a link, since what belongs to it may lie beside it.
-        """
-        paths = self.values(*BESIDE, "datadir", "cluster_of")
-        known: dict[str, Any] = {
-            name: str(Path(path).absolute()) for name, path in paths.items() if path is not None
-        }
+        """The same options for a process that may work in another folder."""
+        paths = self.values(*BESIDE, "datadir", "cluster_of").items()
+        # A link stays a link, since what belongs to it may lie beside it.
+        known: Any = {name: str(Path(path).absolute()) for name, path in paths if path is not None}
         return replace(self, **known)
 
     def arguments(
         self, paths: Sequence[Path], view: tuple[float, float] | None = None
     ) -> list[str]:
         """Return arguments of `manifactor` that repeat the fit of an input, from any folder."""
-        usual = FitOptions().values(*OF_THE_COMMAND)
+        # Options that concern the command alone; the others say what is computed.
+        of_command = ("out", "overwrite", "dry_run", "resume", "reuse", "cluster")
+        usual = FitOptions().values(*of_command)
         views = () if view is None else (view,)
         inputs = [str(path.absolute()) for path in paths]
         return ["fit", *inputs, *typed(replace(self.anywhere, **usual, view=views))]

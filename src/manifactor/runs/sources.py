@@ -166,10 +166,11 @@ def joined(parts: Sequence[Input]) -> Input:
         return first
     for part in parts:
         if part.columns != first.columns:
-            named = [quoted(list(map(str, each.columns.labels))) for each in (first, part)]
+            labels = (each.columns.labels if each.columns else () for each in (first, part))
+            one, other = (quoted(list(map(str, some))) for some in labels)
             raise ValueError(
                 f"the files of --trajectories must have the same columns; {first.path} has "
-                f"{named[0]}, and {part.path} has {named[1]}."
+                f"{one}, and {part.path} has {other}."
             )
         part.require_values()
     samples = np.concatenate([part.samples for part in parts])

@@ -94,9 +94,6 @@ def _require_readable(path: Path) -> None:
         raise ValueError(f"{path} is empty; it must hold samples, one a row.")
 
 
-# Arrays, of which all columns are read.
-
-
 def array_name(path: Path) -> str:
     """Return the name of the array in an .npz that holds the samples."""
     with open_archive(path) as archive:

@@ -1,8 +1,7 @@
 """Pickled numpy arrays of numbers, as cryoDRGN writes them; nothing in a pickle is executed.
 
-A pickle may only name what numpy and plain containers need. Even numpy's own classes are not
-handed out, since a forged state of a dtype can make numpy read foreign memory: stand-ins take
-their place, and an array is made of plain bytes, a number type and a shape.
+Even numpy's own classes are not handed out, since a forged state of a dtype can make numpy read
+foreign memory: stand-ins make an array of plain bytes, a number type and a shape.
 """
 
 import pickle

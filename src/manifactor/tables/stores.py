@@ -1,8 +1,4 @@
-"""Tables on disk of which blocks of rows are read: .npy, Zarr, Parquet.
-
-A store is opened once by each process. A `StoredTable` is what travels between processes: it is
-small, whatever the table's size, and every process reads its rows from the store itself.
-"""
+"""Tables on disk of which blocks of rows are read: .npy, Zarr, Parquet."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -23,15 +19,9 @@ from manifactor.tables.columns import COLUMN_REMEDIES, ColumnChoice, Columns, qu
 
 # zarr, pyarrow and Pillow raise any errors for damaged files; taken where nothing else is called.
 ANY = (Exception,)
-# What Zarr 3 and Zarr 2 write into the folder of an array or a group.
-ZARR_FILES = ("zarr.json", ".zarray", ".zgroup")
-# Tables with more rows are read in parts: their coordinates would be a .csv file of more than
-# 50 MB.
-MOST_ROWS = 1_000_000
-# So are those with more numbers, 1 GB in double precision; a memory-mapped .npy file may have any.
-MOST_NUMBERS = 2**27
-# Bytes of a file that is never too large, so that it need not be opened.
-SMALL_FILE = 2**20
+# Tables with more rows are read in parts, as their coordinates would be a .csv file of more than 50
+# MB. So are those with more numbers, 1 GB; a memory-mapped .npy file may have any.
+MOST_ROWS, MOST_NUMBERS = 1_000_000, 2**27
 
 
 @dataclass(frozen=True)
@@ -59,7 +49,9 @@ def is_stored(path: Path) -> bool:
 
 def is_zarr(path: Path) -> bool:
     """Return whether this is the folder of a Zarr store."""
-    return path.is_dir() and any((path / name).is_file() for name in ZARR_FILES)
+    # What Zarr 3 and Zarr 2 write into the folder of an array or a group.
+    names = ("zarr.json", ".zarray", ".zgroup")
+    return path.is_dir() and any((path / name).is_file() for name in names)
 
 
 def open_store(path: Path) -> Store:
@@ -94,8 +86,7 @@ def _array_store(path: Path, array: Any, at_once: int) -> Store:
     def read(start: int, stop: int, columns: Sequence[int]) -> np.ndarray:
         with name_damage(path, kinds=ANY):
             block = np.array(array[start:stop]).reshape(stop - start, total)
-        if len(columns) < total:
-            block = block[:, list(columns)]
+        block = block[:, list(columns)] if len(columns) < total else block
         return block.astype(float_type(block.dtype), copy=False)
 
     return Store(total, np.append(np.arange(0, n_rows, at_once), n_rows), read, image=image)
@@ -212,13 +203,11 @@ def _read_group(path: Path, group: Any, names: list[str]) -> np.ndarray:
         table = group.to_table(columns=names)
         if len(table) != group.row_groups[0].num_rows:
             raise ValueError(f"it has {len(table)} of {group.row_groups[0].num_rows} rows")
-        columns = []
+        arrow, columns = extra("pyarrow"), []
         for column in table.columns:
-            kind = float_type(np.dtype(column.type.to_pandas_dtype()))
+            kind = arrow.from_numpy_dtype(float_type(np.dtype(column.type.to_pandas_dtype())))
             # Whole numbers beyond 2^53 are rounded, as numpy does it.
-            columns.append(
-                column.cast(extra("pyarrow").from_numpy_dtype(kind), safe=False).to_numpy()
-            )
+            columns.append(column.cast(kind, safe=False).to_numpy())
         return np.column_stack(columns)
 
 
@@ -231,15 +220,14 @@ def float_type(dtype: np.dtype) -> type[np.floating]:
 def _holds_numbers(kind: Any) -> bool:
     """Return whether a type of Arrow is one of numbers."""
     types = extra("pyarrow").types
-    if types.is_dictionary(kind):
-        return _holds_numbers(kind.value_type)
+    kind = kind.value_type if types.is_dictionary(kind) else kind
     kinds = (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal)
     return any(is_kind(kind) for is_kind in kinds)
 
 
 def _parquet_files(folder: Path) -> list[Path]:
     """Return the files of a folder, in the order of the numbers in their names."""
-    # Programs that write such folders leave _SUCCESS, _metadata and checksums in them.
+    # Programs that write such folders leave _SUCCESS, _metadata and checksums.
     files = [path for path in folder.iterdir() if path.name[0] not in "._"]
     other = [path.name for path in files if path.suffix.lower() != ".parquet"]
     if other:
@@ -320,7 +308,8 @@ def in_parts(path: Path, coordinates: str = "auto") -> bool:
     possible = is_file or is_stored(path)
     if not possible or coordinates != "auto":
         return possible and coordinates == "parquet"
-    if is_file and path.stat().st_size < SMALL_FILE:
+    # A file of less than a megabyte need not be opened.
+    if is_file and path.stat().st_size < 2**20:
         return False
     store = open_store(path)
     many = path.suffix.lower() != ".npy" and store.n_rows * store.total > MOST_NUMBERS
