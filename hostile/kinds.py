@@ -11,8 +11,7 @@ import numpy as np
 from manifactor import cluster as connecting
 from manifactor import datasets, load
 from manifactor.command.fitting import checkpoint_folder
-from manifactor.cryoem.all_views.shown import read_volumes
-from manifactor.cryoem.all_views.volumes import open_motions
+from manifactor.cryoem.all_views.volumes import open_motions, read_volumes
 from manifactor.runs.folder import read_run
 from manifactor.runs.run import open_run
 from manifactor.tables.files import read_samples

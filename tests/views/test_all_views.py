@@ -9,8 +9,7 @@ import pytest
 from manifactor import datasets
 from manifactor.command.main import main
 from manifactor.cryoem import pages
-from manifactor.cryoem.all_views.shown import Wanted, read_volumes
-from manifactor.cryoem.all_views.volumes import MODEL_FILE, open_motions
+from manifactor.cryoem.all_views.volumes import MODEL_FILE, Wanted, open_motions, read_volumes
 from manifactor.cryoem.files.stacks import write_volume
 from manifactor.cryoem.pages import ParticlePages, blind_sentence
 from manifactor.runs.folder import read_run

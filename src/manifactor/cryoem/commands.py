@@ -26,8 +26,7 @@ from manifactor.command.runs import reported
 from manifactor.command.terminal import aligned, note, show
 from manifactor.cryoem import averages as averaging
 from manifactor.cryoem import export as bridges
-from manifactor.cryoem.all_views.cost import cost_of_all_views
-from manifactor.cryoem.all_views.fitting import fit_all_views, read_all_views
+from manifactor.cryoem.all_views.fitting import cost_of_all_views, fit_all_views, read_all_views
 from manifactor.cryoem.all_views.volumes import (
     MODEL_FILE,
     known_motions,

@@ -11,11 +11,14 @@ from manifactor._support.errors import listed, one_line
 from manifactor._support.stages import Stages
 from manifactor.cryoem import previews
 from manifactor.cryoem.all_views.model import UNKNOWN, ViewMap, angles_of, visibility
-from manifactor.cryoem.all_views.shown import Shown, Wanted, open_shown, read_volumes
 from manifactor.cryoem.all_views.volumes import (
     RunMotions,
+    Shown,
+    Wanted,
     is_of_all_views,
     open_motions,
+    open_shown,
+    read_volumes,
     volumes_notice,
 )
 from manifactor.cryoem.averages import Averages, average, place_captions
@@ -151,7 +154,7 @@ class ParticlePages(Addition):
             return []
         views = self.what.motions.model.views
         counts = views.counts
-        fullest = angles_of(views.directions[[counts.argmax()]])[0]
+        fullest = angles_of(views.cells.centres[[counts.argmax()]])[0]
         text = (
             f"{counts.sum():,} particles by direction: {counts.min():,} to {counts.max():,} in "
             f"each of {len(counts)} cells of half the sphere, most near "
@@ -165,7 +168,7 @@ class ParticlePages(Addition):
 
     def strips(self, f: int) -> list[Figure]:
         """Return images along a factor."""
-        what, volumes = self.what, self.what.volumes
+        what, volumes = self.what, self.what.wanted.volumes
         strips = [] if what.motions is None else [self._molecule(f)]
         # Images of particles themselves stand beside what was computed from all of them.
         if what.cones or what.motions is None:
@@ -220,7 +223,7 @@ class ParticlePages(Addition):
 
     def _volumes(self, view: tuple[float, float]) -> Figure:
         """Return projections of given volumes in a direction."""
-        volumes = self.what.volumes
+        volumes = self.what.wanted.volumes
         assert volumes is not None
         # At most 12, as many as a page shows side by side.
         numbers = np.unique(np.rint(np.linspace(0, len(volumes.names) - 1, 12)).astype(int))
@@ -350,7 +353,7 @@ def blind_sentence(motions: RunMotions, f: int) -> str:
     """Return which directions are blind to a motion."""
     views = motions.model.views
     deviations = np.where(views.counts > 0, views.deviations[:, f], 0.0)
-    worst = view_in_words(angles_of(views.directions[[deviations.argmax()]])[0])
+    worst = view_in_words(angles_of(views.cells.centres[[deviations.argmax()]])[0])
     share = visibility(views, f)["blind_particles"]
     what, tells = "Deviation of coordinates by direction", "have no sure coordinate"
     if motions.expected:

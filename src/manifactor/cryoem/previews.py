@@ -8,8 +8,7 @@ import numpy as np
 
 from manifactor._support.errors import extra, one_line
 from manifactor.cryoem.all_views.model import UNKNOWN, ViewMap, counted_views
-from manifactor.cryoem.all_views.shown import Shown, given_cone
-from manifactor.cryoem.all_views.volumes import is_of_all_views
+from manifactor.cryoem.all_views.volumes import Shown, given_cone, is_of_all_views
 from manifactor.cryoem.averages import correction, place_captions
 from manifactor.cryoem.directions import Cone, known_directions
 from manifactor.cryoem.files.formats import ParticleChoice
@@ -195,7 +194,7 @@ class MoleculePreview(Preview):
             for each in self.map.deviations.T.tolist()
         ]
         views = {
-            "directions": np.round(self.map.directions, 4).tolist(),
+            "directions": np.round(self.map.cells.centres, 4).tolist(),
             "counts": self.map.counts.tolist(),
             "deviations": deviations,
             "unknown": UNKNOWN,
@@ -213,7 +212,7 @@ class MoleculePreview(Preview):
 
     def show(self, rows: np.ndarray, weights: np.ndarray, look: Viewpoint) -> dict:
         """Return the molecule, or a given volume, at the places of a look."""
-        volumes, picture = self.what.volumes, self.picture(rows, weights, look)
+        volumes, picture = self.what.wanted.volumes, self.picture(rows, weights, look)
         if volumes is None or look.source != "volumes":
             return {"image": data_url(picture)} if self.what.motions else {}
         number = volumes.nearest(look.at[volumes.factor][0])
@@ -224,7 +223,7 @@ class MoleculePreview(Preview):
 
     def picture(self, rows: np.ndarray, weights: np.ndarray, look: Viewpoint) -> np.ndarray:
         """Return the picture of the molecule, or of a given volume; empty for neither."""
-        motions, volumes = self.what.motions, self.what.volumes
+        motions, volumes = self.what.motions, self.what.wanted.volumes
         if volumes is not None and (look.source == "volumes" or motions is None):
             number = volumes.nearest(look.at[volumes.factor][0])
             return volumes.image(number, look.view)
@@ -280,7 +279,7 @@ def _open_molecule(run: Run, what: Shown) -> MoleculePreview:
     if source is not None:
         sources["images"] = "Mean of the images seen from about this direction"
         widths["images"] = _width(source)
-    if (volumes := what.volumes) is not None:
+    if (volumes := what.wanted.volumes) is not None:
         sources["volumes"] = f"Projection of the volumes of {volumes.folder}"
         widths["volumes"] = volumes.width
     # At least 20, for the noise, and else a tenth of those seen from a direction, to be near the

@@ -1,6 +1,6 @@
 import pytest
 
-from manifactor.cryoem.all_views.cost import forecast_all_views
+from manifactor.cryoem.all_views.fitting import forecast_all_views
 
 
 @pytest.fixture

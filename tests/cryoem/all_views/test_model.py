@@ -51,7 +51,7 @@ def test_the_molecule_is_that_of_the_places(found):
 
 def test_a_direction_along_the_motion_shows_nothing_of_it(found):
     views = found.views
-    along_x = np.abs(views.directions[:, 0])
+    along_x = np.abs(views.cells.centres[:, 0])
     deviation = views.deviations[:, 0]
     blind = deviation[(along_x > 0.97) & (views.counts > 0)]
     seeing = deviation[(along_x < 0.5) & (views.counts > 0)]

@@ -7,9 +7,14 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from manifactor.cryoem.all_views import shown
-from manifactor.cryoem.all_views.shown import given_cone, read_volumes
-from manifactor.cryoem.all_views.volumes import RunMotions, rotation, scale_of
+from manifactor.cryoem.all_views import volumes
+from manifactor.cryoem.all_views.volumes import (
+    RunMotions,
+    given_cone,
+    read_volumes,
+    rotation,
+    scale_of,
+)
 from manifactor.cryoem.components import projection
 from manifactor.cryoem.files.particles import Particles, euler_matrices
 from manifactor.cryoem.files.stacks import ImageArray, write_volume
@@ -73,7 +78,7 @@ def test_volumes_project_to_the_images(motions):
 @pytest.fixture
 def few(monkeypatch):
     """Thirty images are enough."""
-    monkeypatch.setattr(shown, "ENOUGH", 30)
+    monkeypatch.setattr(volumes, "ENOUGH", 30)
 
 
 @pytest.fixture(scope="module")
@@ -172,7 +177,7 @@ def test_volumes_that_cannot_be_shown_are_refused(run, folder, tmp_path, monkeyp
     ):
         with pytest.raises(ValueError, match=message):
             read_volumes(where, given, factor=factor)
-    monkeypatch.setattr(shown, "MOST", 5)
+    monkeypatch.setattr(volumes, "MOST", 5)
     with pytest.raises(ValueError, match="at most 5 volumes are shown"):
         read_volumes(folder, run, factor=1)
 

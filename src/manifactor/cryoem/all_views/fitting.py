@@ -14,6 +14,7 @@ from sklearn.neighbors import KNeighborsClassifier
 
 from manifactor._support.errors import NothingFoundError, issue, shell_line
 from manifactor._support.files import real_path
+from manifactor._support.memory import available_memory
 from manifactor._support.parameters import Choice, choices_as_json
 from manifactor._support.stages import Stages
 from manifactor._support.workers import Here, Workers
@@ -45,6 +46,7 @@ from manifactor.estimators import ManifoldFactorizer
 from manifactor.judging.evidence import listed, numeral, shapes_in_words
 from manifactor.judging.measures.density import arc_of_function, cluster_labels
 from manifactor.operators.engines.gpu import device_memory, require_device
+from manifactor.runs.cost import Cost, PartCost, cores_of_worker, cost_of_parts
 from manifactor.runs.folder import InputState, warn_of_changes, write_run
 from manifactor.runs.landscape import LEVELS
 from manifactor.runs.options import OF_PARTICLES, FitOptions
@@ -78,21 +80,19 @@ class AllViews:
 
     @property
     def headline(self) -> str:
-        """The verdict in words.
-
-        "one motion, a circle"; "two motions: ..."; "two states"; "two classes; a circle in ...".
-        """
+        """The verdict in words, such as "one motion, a circle" or "two states"."""
         if self.clusters is not None:
             count = int(self.clusters.max())
+            if not self.inside:
+                return f"{numeral(count)} states"
             which = "larger" if count == 2 else "largest"
-            classes = f"{numeral(count)} classes; {self.inside} in the {which}"
-            return classes if self.inside else f"{numeral(count)} states"
-        topologies = [factor.topology for factor in self.fit.factors_]
-        shapes = shapes_in_words(self.fit.evidence_.shapes)
-        if len(topologies) > 1:
-            return f"{numeral(len(topologies))} motions: {shapes}"
-        one = topologies[0] in LEVELS
-        return f"one motion, {shapes}" if one else f"motions that were not told apart: {shapes}"
+            return f"{numeral(count)} classes; {self.inside} in the {which}"
+        factors, shapes = self.fit.factors_, shapes_in_words(self.fit.evidence_.shapes)
+        if len(factors) > 1:
+            return f"{numeral(len(factors))} motions: {shapes}"
+        if factors[0].topology in LEVELS:
+            return f"one motion, {shapes}"
+        return f"motions that were not told apart: {shapes}"
 
 
 def factor_all_views(
@@ -148,19 +148,20 @@ def factor_all_views(
 def _too_weak(principal: PrincipalVolumes, n_images: int) -> str:
     """Return why no motion is seen, and how many images would do."""
     highest, chance = principal.agreement.max(), principal.chance
-    said = "rigid, or a motion below the noise: volumes from two half sets of the images "
-    said += f"have a correlation of {highest:.2f} beside their mean, and of {chance:.2f} by chance."
-    needed = least_agreement(chance)
+    said = (
+        "rigid, or a motion below the noise: volumes from two half sets of the images "
+        f"have a correlation of {highest:.2f} beside their mean, and of {chance:.2f} by chance."
+    )
     if highest < 1.3 * chance:
         return f"{said} Add images if a motion is expected, or check poses and pixel size."
     # Signal over noise of a volume grows with the number of images.
+    needed = least_agreement(chance)
     more = needed / (1 - needed) / (highest / (1 - highest))
     wanted = float(f"{n_images * max(more, 1.5):.2g}")
+    needs = f"about {wanted:,.0f} images would do."
     if wanted > IMAGES_COMPARED:
-        return (
-            f"{said} If that is a motion, it is too weak: {IMAGES_COMPARED:,} images are compared."
-        )
-    return f"{said} If that is a motion, about {wanted:,.0f} images would do."
+        needs = f"it is too weak: {IMAGES_COMPARED:,} images are compared."
+    return f"{said} If that is a motion, {needs}"
 
 
 def _factor(
@@ -199,12 +200,7 @@ def _with_shape(
     scale: np.ndarray,
     rng: np.random.Generator,
 ) -> ManifoldFactorizer:
-    """Return the fit to coordinates on the motions that particles show; as it is without any.
-
-    Motions that the fit to their own coordinates does not show are passed over.
-
-    Shapes: coordinates (n, rank), rows (n_rows,), scale (rank,).
-    """
+    """Return the fit to coordinates on motions that it shows, too; as it is without any."""
     for shape in find_shapes(seen, coordinates, rows, fit, scale, rng=rng):
         samples, wanted = shape.coordinates(seen[rows]) * scale, sorted(shape.motions.topologies)
         for asked in dict.fromkeys([fit.n_factors, len(wanted)]):
@@ -216,12 +212,9 @@ def _with_shape(
 
 
 def clusters_of(fit: ManifoldFactorizer, rows: np.ndarray, where: np.ndarray) -> np.ndarray | None:
-    """Return the cluster of every particle, from 1, the largest first; None if there is one.
+    """Return the cluster of each row of `where`, from 1, the largest first; None if there is one.
 
-    Clusters lie along a low function of a single factor, or along one of several that is an
-    interval.
-
-    Shapes: where (n, rank), coordinates of all particles without noise.
+    Clusters lie along a low function of a single factor, or along an interval of several.
     """
     along = [arc_of_function(function) for function in fit.factors_[0].functions[:, :3].T]
     if len(fit.factors_) > 1:
@@ -238,10 +231,8 @@ def clusters_of(fit: ManifoldFactorizer, rows: np.ndarray, where: np.ndarray) ->
 def is_moving(seen: GaussianLikelihood, apart: np.ndarray) -> bool:
     """Return whether particles of one cluster differ by more than noise.
 
-    They do not along the lines between centres of clusters, `apart`: errors of the volumes spread
+    The lines between clusters, `apart` (n_lines, rank), do not count: errors of the volumes spread
     each cluster there.
-
-    Shapes: apart (n_clusters - 1, rank).
     """
     across = null_space(apart)
     if not across.shape[1]:
@@ -267,7 +258,14 @@ def read_all_views(task: Task) -> tuple[Particles, ImageSource, VolumeGrid]:
         require_device(options.device)
     particles = choice.chosen(choice.read(task.path))
     if options.cluster_of is not None:
-        particles = particles[_in_cluster(particles, options.cluster_of, options.which)]
+        run = open_run(options.cluster_of)
+        if real_path(run.particles.path) != real_path(particles.path):
+            raise ValueError(
+                f"--cluster-of must be a run of {particles.path}; {options.cluster_of} is of "
+                f"{run.particles.path}."
+            )
+        own = run.rows[members(run, options.which)]
+        particles = particles[np.isin(particles.rows, own)]
     source = choice.images(particles)
     grid = transform_grid(source, particles, **options.values("low_pass", "mask_radius"))
     if is_one_view(particles):
@@ -278,15 +276,69 @@ def read_all_views(task: Task) -> tuple[Particles, ImageSource, VolumeGrid]:
     return particles, source, grid
 
 
-def _in_cluster(particles: Particles, folder: str, number: int) -> np.ndarray:
-    """Return which particles are in a cluster of an earlier run of the same file, (n,)."""
-    run = open_run(folder)
-    own = run.rows[members(run, number)]
-    if real_path(run.particles.path) != real_path(particles.path):
-        raise ValueError(
-            f"--cluster-of must be a run of {particles.path}; {folder} is of {run.particles.path}."
+# Memory and time, before any image is read.
+
+
+def cost_of_all_views(task: Task, source: ImageSource, *, n_workers: int) -> Cost:
+    """Return what the fit costs; refuse more than the machine's memory."""
+    cost = forecast_all_views(
+        len(source),
+        source.shape[0],
+        n_mates=len(point_group(task.options.symmetry)),
+        n_workers=n_workers,
+        on_device=task.options.device != "cpu",
+    )
+    if not cost.fits:
+        raise MemoryError(
+            f"the fit must fit into memory; {len(source)} particles need {cost}, "
+            f"and this machine can give {available_memory() / 1e9:.1f} GB. Give "
+            "fewer particles, such as those of one --class or --optics-group."
         )
-    return np.isin(particles.rows, own)
+    return cost
+
+
+def forecast_all_views(
+    n_images: int, size: int, *, n_mates: int = 1, n_workers: int = 1, on_device: bool = False
+) -> Cost:
+    """Return memory and time of a fit of all views."""
+    # Rates were measured in fits of 3,000 to 100,000 images of 48 to 256 pixels.
+    threads = min(cores_of_worker(n_workers), 8)
+    n_shown, n_fitted = n_images * n_mates, min(0.4 * n_images, 6000)
+    # A set of volumes takes .3 s; small images have no frequencies up to the usual cut.
+    volume_seconds = 0.3 * min(1.0, (size // 2 - 1) / 12.5) ** 3
+    # Few images show few terms, of which there are few volumes and products.
+    terms = min(1.0, n_shown / 4000)
+    # An image takes 4000 bytes: its coefficients, the covariance of its coordinates, its line of
+    # text. Volumes, a block of images, and the sums of each thread are held beside them, and what
+    # torch needs to use a GPU.
+    start = 4e8 + 2e8 * terms + 1.5e9 * on_device
+    here = start + 4000 * n_images
+    sums = 2.2e8 * terms * (1 if on_device else threads)
+    there = start + sums + 4000 * n_images / n_workers
+
+    def divided(name: str, n_compared: float, n_volumes: int, n_learned: int = 0) -> PartCost:
+        # Of an image, seconds in a round of expectation maximisation, and in a comparison with
+        # volumes alone; and bytes of products of its features, if volumes are learned from it.
+        each = (1e-4 if on_device else 3e-4) * n_compared + 1.5e-4 * n_images
+        seconds = each / (threads * n_workers)
+        memory = there + 12_000 * n_learned / n_workers
+        return PartCost(name, seconds + volume_seconds * n_volumes, memory, on_workers=True)
+
+    # Two half sets in 7 rounds, with one to start from, and the final volumes in 3.
+    principal = 8 * min(12_000, n_shown) + 3 * min(20_000, n_shown)
+    # Some 5 rounds from known places, 3 from all, in which images are compared before and after,
+    # and some 10 cells of views. Three sets of volumes are solved for in each.
+    learned = min(30_000, n_shown)
+    motions = 5 * min(n_fitted * n_mates, 30_000) + 7 * learned + 10 * min(4000, n_images)
+    reading = 4.0 * n_images * size**2 / 3.5e8 / n_workers
+    parts = [
+        PartCost("reading", reading, there, on_workers=True),
+        divided("volumes", principal, 17),
+        PartCost("factors", 8 * n_fitted / 6000, here),
+        divided("placing", motions, 54, learned),
+        PartCost("writing", 1e-4 * n_images, here),
+    ]
+    return cost_of_parts(parts, n_workers=n_workers, device_memory=3e9 * on_device)
 
 
 def fit_all_views(
@@ -301,10 +353,7 @@ def fit_all_views(
     callback=None,
     workers: Workers = Here(),
 ) -> tuple[ManifoldFactorizer, dict]:
-    """Find the motions and write the run folder.
-
-    Images are read and placed by `workers`; results do not depend on them.
-    """
+    """Find the motions and write the run folder."""
     before, options = InputState([task.path]), task.options
     stages = (stages or Stages()).start(callback, options.seed)
     how: dict[str, Any] = {"stages": stages, "workers": workers}
@@ -315,12 +364,21 @@ def fit_all_views(
         found = factor_all_views(transforms, options.parameters, seed=options.seed, **how)
     places = places_of(found)
     record = {**_record(task, particles, transforms, found, places), **before.record}
-    record["all_views"]["seconds"] = stages.timings
-    record["all_views"] |= _words_of(found, options, task.path, out)
-    files, trees = particle_file(particles, places, before.changed), {}
+    details = record["all_views"]
+    details |= {"seconds": stages.timings, **_verdict(found, options, task.path, out)}
+    trees = {}
     if found.placed is not None:
-        model = trees[MODEL_FILE] = model_of(transforms, found.placed)
-        record["all_views"]["motions"] = motion_records(model.views, places)
+        views = view_map(transforms.rotations, found.placed.deviations)
+        details["motions"] = motion_records(views, places)
+        trees[MODEL_FILE] = MotionModel(
+            grid=transforms.grid,
+            box=transforms.box,
+            size=transforms.size,
+            motions=found.placed.motions,
+            volumes=found.placed.volumes.astype(np.complex64),
+            views=views,
+            consistency=found.placed.consistency,
+        )
     warn_of_changes(before)
     write_run(
         found.fit,
@@ -329,14 +387,14 @@ def fit_all_views(
         places=places,
         rows=particles.rows,
         clusters=found.clusters,
-        files=files,
+        files=particle_file(particles, places, before.changed),
         trees=trees,
         overwrite=overwrite,
     )
     return found.fit, record
 
 
-def _words_of(found: AllViews, options: FitOptions, path: Path, out: Path) -> dict:
+def _verdict(found: AllViews, options: FitOptions, path: Path, out: Path) -> dict:
     """Return the verdict in words, and what to do about clusters, as run.json has it."""
     if found.clusters is None:
         return {"headline": found.headline}
@@ -374,7 +432,7 @@ def _record(
         "n_samples": len(particles),
         "n_fitted": len(found.rows),
         "confounders": confounder_records(particles, places, all_views=True, rng=rng),
-        "choices": choices_as_json(choices(transforms, found)),
+        "choices": choices_as_json(_choices(transforms, found)),
         "all_views": {
             "symmetry": options.symmetry,
             "agreement": found.principal.agreement.tolist(),
@@ -386,7 +444,7 @@ def _record(
     }
 
 
-def choices(transforms: Transforms, found: AllViews) -> dict[str, Choice]:
+def _choices(transforms: Transforms, found: AllViews) -> dict[str, Choice]:
     """Return what was chosen automatically."""
     resolution = transforms.box / transforms.grid.cut
     principal, dropped = found.principal, {}
@@ -415,28 +473,14 @@ def choices(transforms: Transforms, found: AllViews) -> dict[str, Choice]:
 
 def places_of(found: AllViews) -> tuple[Place, ...]:
     """Return the places of all particles on the factors."""
-    if found.placed is None:
-        return all_places(found.fit, found.samples)
     placed = found.placed
-    return tuple(map(_place, placed.motions.topologies, placed.places.T, placed.deviations.T))
-
-
-def _place(topology: str, place: np.ndarray, deviation: np.ndarray) -> Place:
-    """Return places in the coordinate of a factor."""
-    turn = 2 * np.pi if topology == "circle" else 1.0
-    # An image that shows nothing has no confidence.
-    confidence = np.clip(1 - deviation / UNKNOWN, 0, 1)
-    return Place(turn * place, topology, confidence, turn * deviation)
-
-
-def model_of(transforms: Transforms, placed: PlacedParticles) -> MotionModel:
-    """Return what shows the molecule in any state from any direction."""
-    return MotionModel(
-        grid=transforms.grid,
-        box=transforms.box,
-        size=transforms.size,
-        motions=placed.motions,
-        volumes=placed.volumes.astype(np.complex64),
-        views=view_map(transforms.rotations, placed.deviations),
-        consistency=placed.consistency,
-    )
+    if placed is None:
+        return all_places(found.fit, found.samples)
+    places = []
+    for k, topology in enumerate(placed.motions.topologies):
+        turn = 2 * np.pi if topology == "circle" else 1.0
+        deviation = placed.deviations[:, k]
+        # An image that shows nothing has no confidence.
+        confidence = np.clip(1 - deviation / UNKNOWN, 0, 1)
+        places.append(Place(turn * placed.places[:, k], topology, confidence, turn * deviation))
+    return tuple(places)

@@ -30,11 +30,6 @@ class ViewMap:
     deviations: np.ndarray
 
     @property
-    def directions(self) -> np.ndarray:
-        """The directions of the cells' centres, (n_cells, 3)."""
-        return self.cells.centres
-
-    @property
     def populated(self) -> np.ndarray:
         """Cells, (n_cells,), with half of the usual particles or more; fewer are not reliable."""
         seen = self.counts > 0
@@ -42,10 +37,7 @@ class ViewMap:
 
 
 def view_map(rotations: np.ndarray, deviations: np.ndarray) -> ViewMap:
-    """Count particles by viewing direction, and average their deviations.
-
-    Shapes: rotations (n, 3, 3), deviations (n, n_motions).
-    """
+    """Count particles by viewing direction, and average their deviations, (n, n_motions)."""
     cells = half_sphere_cells(10)
     cell = cells.index(rotations[:, 2])
     counts = np.bincount(cell, minlength=len(cells))
@@ -73,8 +65,7 @@ def visibility(views: ViewMap, motion: int) -> dict[str, Any]:
     """Return how many directions show a motion, counted from 0, as run.json has it.
 
     "shown" and "blind" are shares of the directions with enough particles, "blind_particles" is
-    that of all particles in blind directions. "axis" has rot and tilt, in degrees, of the axis
-    around which blind directions lie; None if there are none, or no axis.
+    that of all particles, "axis" the rot and tilt of an axis around which blind directions lie.
     """
     enough = views.populated
     relative = views.deviations[:, motion] / UNKNOWN
@@ -85,7 +76,7 @@ def visibility(views: ViewMap, motion: int) -> dict[str, Any]:
         "shown": float((relative[enough] <= 0.5).mean()),
         "blind": float(blind[enough].mean()),
         "blind_particles": float(views.counts[blind].sum() / views.counts.sum()),
-        "axis": _axis(views.directions[blind & enough]),
+        "axis": _axis(views.cells.centres[blind & enough]),
     }
 
 
@@ -103,10 +94,7 @@ def _axis(directions: np.ndarray) -> tuple[float, float] | None:
 
 
 def motion_records(views: ViewMap, places: Sequence[Place]) -> list[dict]:
-    """Return how well each motion is known, as run.json has it.
-
-    The median deviation is that of all particles, in the unit of the factor.
-    """
+    """Return how well each motion is known, as run.json has it."""
     return [
         {
             "topology": place.topology,
@@ -137,10 +125,7 @@ class MotionModel:
     size: int = 0  # width of an image in pixels; 0 where an earlier release did not keep it
 
     def images(self, places: np.ndarray, rotations: np.ndarray, *, size: int = 64) -> np.ndarray:
-        """Return mean images of the molecule, without CTF, (n, size, size).
-
-        Shapes: places (n_motions,), rotations (n, 3, 3).
-        """
+        """Return images, (n, size, size), of one place from n sides, without CTF."""
         state = self.motions.features(np.atleast_2d(places))[0] @ self._sharpened
         values = (self.grid.slices(rotations) @ state).reshape(len(rotations), -1)
         column, row = self.grid.plane.T
@@ -157,8 +142,7 @@ class MotionModel:
 
     @cached_property
     def _sharpened(self) -> np.ndarray:
-        """Volumes to interpolate slices of; sharpening is linear in them."""
-        # Once for all images: a slider is followed by an image of each place.
+        """Volumes to interpolate slices of, once for all images that follow a slider."""
         return self.grid.sharpen(self.volumes).astype(np.complex64)
 
     @property
@@ -190,9 +174,6 @@ class MotionModel:
 
 
 # The molecule from images whose places on factors another program told.
-#
-# Volumes are regressed on functions of the places. Two half sets of images give two sets of
-# volumes: what both have in common is what the images say about the places.
 
 
 def model_of_places(
@@ -204,19 +185,17 @@ def model_of_places(
     report: Callable[[float], None] = ignored,
     workers: Workers = Here(),
 ) -> MotionModel:
-    """Return the molecule along factors on which the places of images are known.
-
-    Shapes: places (n, d).
-    """
+    """Return the molecule along factors on which the places of images are known, (n, d) each."""
     features = PlaceFeatures.of(topologies, places)
     known = FeatureMoments.known(features.features(np.hstack(list(places))))
     half = rng.permutation(len(transforms)) % 2
-    found = []
+    volumes = []
     for number in (0, 1):
         rows = np.flatnonzero(half == number)
-        found.append(volumes_from(transforms[rows], known[rows], workers))
+        volumes.append(volumes_from(transforms[rows], known[rows], workers))
         report((number + 1) / 2)
-    first, second = found
+    first, second = volumes
+    columns = map(features.own_columns, range(len(topologies)))
     return MotionModel(
         grid=transforms.grid,
         box=transforms.box,
@@ -224,12 +203,7 @@ def model_of_places(
         motions=features,
         volumes=((first + second) / 2).astype(np.complex64),
         views=_expected_views(transforms, features, first, second),
-        consistency=np.array(
-            [
-                volume_correlation(first[own], second[own])
-                for own in map(features.own_columns, range(len(topologies)))
-            ]
-        ),
+        consistency=np.array([volume_correlation(first[own], second[own]) for own in columns]),
     )
 
 
@@ -238,14 +212,11 @@ def _expected_views(
 ) -> ViewMap:
     """Return how well a single image of each direction tells places on factors.
 
-    The information about a place is what volumes of two half sets have in common in their slopes
-    along it, so that noise adds nothing on average.
-
-    Shapes: first, second (n_features, grid.size).
+    Volumes of two half sets tell what they have in common: noise adds nothing on average.
     """
     n_factors, grid = len(features.topologies), transforms.grid
     counted = view_map(transforms.rotations, np.zeros((len(transforms), n_factors)))
-    angles = direction_angles(counted.directions)
+    angles = direction_angles(counted.cells.centres)
     slices = grid.slices(euler_matrices(np.c_[angles, np.zeros(len(angles))]))
     sharp = [grid.sharpen(volumes).astype(np.complex64) for volumes in (first, second)]
     shown = [(slices @ each.T).reshape(len(angles), -1, len(each)) for each in sharp]

@@ -1,17 +1,13 @@
 """Coordinates on motions as features of a volume, and the coordinates that images tell.
 
-A coordinate lies in [0, 1]: once along an interval, once around a circle. A volume is a sum of
-functions of coordinates: each motion adds some of its own, and motions that change the same part of
-the molecule add products.
-
-A term stands for such functions. It gives a level for each motion, 0 where it does not depend on
-it: on two motions (2, 0) is the second function of the first motion, (1, 1) a product of both
-motions' first functions. The level of an interval is a degree, that of a circle a harmonic.
+A coordinate lies in [0, 1], a volume is a sum of functions of coordinates. A term names some: it
+gives a level for each motion, a degree or a harmonic, 0 where it does not depend on it. On two
+motions (2, 0) is the second function of the first one, (1, 1) a product of both first functions.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, reduce
+from functools import cached_property
 
 import numpy as np
 from scipy.optimize import minimize
@@ -28,9 +24,6 @@ Term = tuple[int, ...]
 # One turn in images of high contrast, placed by levels up to 6 and 10: errors of 1.4 and 1.0
 # degrees in the median, 1.5 and 1.2 times as large as stated.
 MAX_LEVELS = 10, 6
-# Rounds in which posteriors of particles sharpen their density. Ends of even intervals lay 1 to 3 %
-# too far out with smooth densities, so that energies rose by 1 to 2 kT; 200 rounds are no better.
-SHARPENING_ROUNDS = 30
 
 
 @dataclass(frozen=True)
@@ -52,13 +45,13 @@ class Motions(PickledFields):
 
     def grow(self) -> "Motions":
         """Return the same motions with the terms that may follow, the lowest first."""
-        beyond = {_plus(term, step) for term in self.terms for step in self._steps}
+        steps, none = self._steps, len(self.topologies) * (0,)
+        beyond = {_plus(term, step) for term in self.terms for step in steps}
         # A part that looks the same after half a turn has even harmonics only.
-        highest = [max(levels) for levels in zip(*self.terms, strict=True)]
-        for step, level in zip(self._steps, highest, strict=True):
-            beyond |= {tuple(k * one for one in step) for k in range(2, level + 3)}
-        more = sorted(filter(self._may_follow, beyond - set(self.terms)))
-        more.sort(key=sum)
+        for step, levels in zip(steps, zip(*self.terms, strict=True), strict=True):
+            beyond |= {_plus(none, step, level) for level in range(2, max(levels) + 3)}
+        allowed = filter(self._may_follow, beyond - set(self.terms))
+        more = sorted(allowed, key=lambda term: (sum(term), term))
         # Normal equations take memory with the square of the number of features.
         widths = np.cumsum([self._width(term) for term in (*self.terms, *more)])
         room = int(np.count_nonzero(widths <= 40))
@@ -66,31 +59,31 @@ class Motions(PickledFields):
 
     def _may_follow(self, term: Term) -> bool:
         """Return whether a product's lower terms are all there, and a term is not too fine."""
-        lower = [_plus(term, step, -1) for step in self._steps]
         n_moving = int(np.count_nonzero(term))
-        # The highest sum of levels in a product of two motions is lower than on one of them.
-        most = {1: MAX_LEVELS[len(term) > 1], 2: 4}.get(n_moving, 0)
-        there = n_moving == 1 or all(one in self.terms for one in lower if min(one) >= 0)
-        return there and sum(term) <= most
+        if n_moving == 1:
+            return sum(term) <= MAX_LEVELS[len(term) > 1]
+        lower = [_plus(term, step, -1) for step in self._steps]
+        return (
+            n_moving == 2
+            and sum(term) <= 4
+            and all(one in self.terms for one in lower if min(one) >= 0)
+        )
 
     def with_terms(self, more: Sequence[Term]) -> "Motions":
         """Return the same motions with more terms."""
         return replace(self, added=(*self.added, *more))
 
     def features(self, places: np.ndarray) -> np.ndarray:
-        """Return the features of places, (n, n_features).
-
-        The first is the constant 1; all have mean square 1 on even places.
-        """
-        return np.hstack([self._term_features(places, term) for term in self.terms])
-
-    def _term_features(self, places: np.ndarray, term: Term) -> np.ndarray:
-        parts = [
-            LEVELS[topology](place, level)
-            for topology, place, level in zip(self.topologies, places.T, term, strict=True)
-            if level
-        ]
-        return reduce(_products, parts, np.ones((len(places), 1)))
+        """Return the features of places, (n, n_features), of mean square 1; the first is 1."""
+        found = []
+        for term in self.terms:
+            columns = np.ones((len(places), 1))
+            for topology, place, level in zip(self.topologies, places.T, term, strict=True):
+                if level:
+                    more = LEVELS[topology](place, level)
+                    columns = (columns[:, :, None] * more[:, None]).reshape(len(places), -1)
+            found.append(columns)
+        return np.hstack(found)
 
     @property
     def are_circles(self) -> np.ndarray:
@@ -114,14 +107,11 @@ class Motions(PickledFields):
     def lengths(self, products: np.ndarray, shares: np.ndarray | None = None) -> np.ndarray:
         """Return the arc length from 0 to the edges of the grid's cells, (n_motions, n_cells + 1).
 
-        Equal steps of it change the molecule by equal amounts, however many particles are there:
-        parts that turn as a whole do so at a constant speed. On average over the other motions, and
-        1 in all. An interval goes from 0 to 1 where all but 1 % of the particles are.
-
-        Shapes: products (n_features, n_features): of the volumes of the features; shares
-        (n_motions, n_cells): of the particles; without them, an interval ends where the grid does.
+        Equal steps of it change the molecule, whose volumes have these `products`, by equal
+        amounts: parts that turn as a whole do so at a constant speed. Given the particles' `shares`
+        of the cells, an interval goes from 0 to 1 where all but 1 % of them are.
         """
-        count, found = self._count, []
+        count, lengths = self._count, []
         edges = np.linspace(0, 1, count + 1)
         for motion, topology in enumerate(self.topologies):
             nudge = 1e-3 * np.array(self._steps[motion])
@@ -132,17 +122,15 @@ class Motions(PickledFields):
             floor = 0.02 * np.abs(along).mean() + np.finfo(float).tiny
             speed = np.log(np.maximum(along, floor)) / 2
             # Finer changes of the speed are noise.
-            waves = np.hstack(
-                [LEVELS[topology](self.grid[:count, -1], level) for level in (1, 2, 3)]
-            )
+            waves = np.hstack([LEVELS[topology](self.grid[:count, -1], k) for k in (1, 2, 3)])
             smooth = np.exp(waves @ np.linalg.lstsq(waves, speed - speed.mean())[0])
             own = np.concatenate([[0.0], np.cumsum(smooth)]) / smooth.sum()
             if topology == "interval" and shares is not None:
                 below = np.concatenate([[0.0], np.cumsum(shares[motion])])
                 low, high = np.interp(np.interp([0.005, 0.995], below, edges), edges, own)
                 own = (own - low) / (high - low)
-            found.append(own)
-        return np.array(found)
+            lengths.append(own)
+        return np.array(lengths)
 
     def at_lengths(self, places: np.ndarray, lengths: np.ndarray) -> np.ndarray:
         """Return arc lengths instead of places, (n, n_motions)."""
@@ -158,38 +146,35 @@ class Motions(PickledFields):
     def shares(self, cells: np.ndarray, density: np.ndarray) -> np.ndarray:
         """Return the share of the particles in each cell along each motion, (n_motions, n_cells).
 
-        Shapes: cells (n, n_motions, n_cells): of each particle, as `posterior` has them; density
-        (n_features,): that of places with which these were computed, as `density` has it.
+        `cells` are those of each particle as `posterior` has them, given the `density` of places.
         """
         (before,) = self._cells(_probabilities((self._grid_features @ density)[None]))
         pairs = zip(cells.swapaxes(0, 1) / before[:, None], before, strict=True)
-        return np.stack([mixture_weights(*each, SHARPENING_ROUNDS) for each in pairs])
+        # Posteriors sharpen their density. Ends of even intervals lay 1 to 3 % too far out with
+        # smooth densities, and energies rose by 1 to 2 kT; 200 rounds are no better.
+        return np.stack([mixture_weights(*each, 30) for each in pairs])
 
     def density(self, mean: np.ndarray) -> np.ndarray:
         """Return the logarithm of a density of places as coefficients of the features.
 
         It is the most even one with these means of the features, but for a kT of .01.
-
-        Shapes: mean (n_features,) -> (n_features,).
         """
 
         def loss(at: np.ndarray) -> tuple[float, np.ndarray]:
             score = self._grid_features @ at
             even = _probabilities(score[None])[0]
+            whole = np.log(np.mean(np.exp(score - score.max()))) + score.max()
             left = even @ self._grid_features - mean + 0.01 * at
-            return np.log(np.mean(np.exp(score - score.max()))) + score.max() - mean @ at + (
-                0.005 * at @ at
-            ), left
+            return whole - mean @ at + (0.005 * at @ at), left
 
         return minimize(loss, np.zeros(len(mean)), jac=True, method="BFGS").x
 
     def posterior(self, terms: GaussianLikelihood, *, described: "Motions | None" = None) -> Arrays:
         """Return what the likelihood of their features tells of particles.
 
-        That is their places in [0, 1], around a circle circular means, with standard deviations,
-        both (n, n_motions); mean and mean products of the features of these places, as
-        `FeatureMoments` has them, or of the features of other motions; and the probability of each
-        cell along each motion, (n, n_motions, n_cells).
+        Places, around a circle circular means, and their standard deviations, (n, n_motions); mean
+        and mean products of the features of these places, or of those of other motions; and the
+        probability of each cell along each motion, (n, n_motions, n_cells).
         """
         described = described or self
         weights = _probabilities(terms.scores(self._grid_features))
@@ -204,18 +189,13 @@ class Motions(PickledFields):
         narrow = np.flatnonzero(np.all(deviations <= 1.5 * self._step, axis=1))
         known = places, deviations, mean, products
         if len(narrow):
-            fine = self._fine_posterior(
-                terms[narrow], places[narrow], deviations[narrow], described
-            )
-            for coarse, better in zip(known, fine, strict=True):
+            around = terms[narrow], places[narrow], deviations[narrow]
+            for coarse, better in zip(known, self._refine(*around, described), strict=True):
                 coarse[narrow] = better
         return *known, self._cells(weights)
 
     def expected(self, terms: GaussianLikelihood) -> Arrays:
-        """Return the log-likelihood of particles at even places, and what these places are.
-
-        The latter as mean and mean products of their features, on the grid alone.
-        """
+        """Return log-likelihoods of particles, and mean and products of features, on the grid."""
         scores = terms.scores(self._grid_features)
         moments = self._moments(_probabilities(scores), float)
         return logsumexp(scores, axis=1) - np.log(len(self.grid)), *moments
@@ -235,14 +215,14 @@ class Motions(PickledFields):
         sums = [table.sum(axis=tuple(np.delete(axes, k))) for k in range(len(axes))]
         return np.stack(sums, axis=1)
 
-    def _fine_posterior(
+    def _refine(
         self,
         terms: GaussianLikelihood,
         places: np.ndarray,
         deviations: np.ndarray,
         described: "Motions",
     ) -> Arrays:
-        """Return the posterior on points around the place of each particle."""
+        """Return all of `posterior` but cells, on points around the place of each particle."""
         n_images, n_motions = places.shape
         count = _along(343, 9, n_motions)
         # Places between two points of the grid seem to be known better than they are.
@@ -297,10 +277,6 @@ def _plus(term: Term, step: Term, times: int = 1) -> Term:
     return tuple(level + times * more for level, more in zip(term, step, strict=True))
 
 
-def _products(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    return (first[:, :, None] * second[:, None]).reshape(len(first), -1)
-
-
 def _along(most: int, most_along: int, n_motions: int) -> int:
     """Return the points of a grid along each motion, given those in all at most."""
     # A root that is a whole number may come out a little below it.
@@ -343,11 +319,10 @@ MOMENTS = {"interval": _interval_moments, "circle": _circle_moments}
 
 @dataclass(frozen=True)
 class PlaceFeatures:
-    """Functions of places on factors of any shape, on which volumes are regressed.
+    """Functions of places on factors of any shape, without products of factors.
 
-    An interval has polynomials and a circle harmonics of its even place in [0, 1], as `Motions` has
-    them, but no products of factors. Any other shape has the columns of its embedding, which are
-    functions of the place already, and products of the first of them.
+    Of an interval or a circle they are levels of its even place, of any other shape the columns of
+    its embedding and products of the first of them.
     """
 
     topologies: tuple[str, ...]
@@ -358,19 +333,13 @@ class PlaceFeatures:
     @classmethod
     def of(cls, topologies: Sequence[str], places: Sequence[np.ndarray]) -> "PlaceFeatures":
         """Return the features of factors, given places on each of them, (n, d)."""
+        middles = tuple(place.mean(axis=0) for place in places)
         spreads = [place.std(axis=0) for place in places]
-        return cls(
-            tuple(topologies),
-            tuple(place.mean(axis=0) for place in places),
-            # A column without spread stays as it is.
-            tuple(np.where(spread > 0, spread, 1.0) for spread in spreads),
-        )
+        # A column without spread stays as it is.
+        return cls(tuple(topologies), middles, tuple(np.where(s > 0, s, 1.0) for s in spreads))
 
     def features(self, places: np.ndarray) -> np.ndarray:
-        """Return the features of places, (n, n_features); the first is the constant 1.
-
-        Shapes: places (n, total number of columns).
-        """
+        """Return the features, (n, n_features), of places side by side; the first is 1."""
         ends = np.cumsum([len(middle) for middle in self.middles])[:-1]
         parts = enumerate(np.split(places, ends, axis=1))
         own = [self._along(motion, place) for motion, place in parts]
@@ -383,10 +352,9 @@ class PlaceFeatures:
         return np.arange(start, start + counts[motion])
 
     def slopes(self, motion: int) -> np.ndarray:
-        """Return mean products of the slopes of a factor's features, (m, m).
+        """Return mean products of the slopes of a factor's features, (m, m), along an even place.
 
-        Slopes along an even place; of a shape of d dimensions, the mean over its axes in units in
-        which places have the standard deviation of even ones.
+        Of a shape of more dimensions, the mean over axes on which places spread as even ones do.
         """
         if self.topologies[motion] not in LEVELS:
             width = len(self.middles[motion])

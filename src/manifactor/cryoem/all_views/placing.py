@@ -1,9 +1,7 @@
 """Volumes along the motions, and the places of all particles on them.
 
-Volumes are learned from images whose places are known, then from images that these volumes place.
-How finely volumes depend on places, and which motions change the same part of the molecule, is
-decided by the images: a term stays if two half sets agree about it. In the end all particles are
-placed, and it is checked whether a place means the same in all views.
+Volumes are learned from images whose places are known, then from images that these volumes place. A
+term stays if two half sets agree about it: images decide how finely volumes depend on places.
 """
 
 from collections.abc import Iterator, Sequence
@@ -51,8 +49,7 @@ class PlacedParticles:
     # (n, n_motions): as of `Motions.posterior`; deviations count the noise of the volumes, too
     places: np.ndarray
     deviations: np.ndarray
-    # (n_motions,): how much of a motion in some views the other views predict; see
-    # `view_consistency`
+    # (n_motions,): how much of a motion in some views the other views predict
     consistency: np.ndarray
 
 
@@ -71,16 +68,13 @@ def place_particles(
     stages: Stages,
     workers: Workers = Here(),
 ) -> PlacedParticles:
-    """Place all particles on motions, given the places of some of them.
-
-    Shapes: rows (n_known,), places (n_known, n_motions).
-    """
+    """Place all particles on motions, given the places of some `rows` of them."""
     name, n_mates = "places", len(transforms.mates)
     report = partial(stages.report, name)
     key = fingerprint("halves", transforms.fingerprint, motions, rows, places, seed)
     rng = np.random.default_rng(seed)
-    # A particle is placed by volumes from the other half of the particles: those that its own image
-    # has part in agree with its noise, and confirm any place that it was given.
+    # A particle is placed by volumes from the other half of the particles: its own would agree with
+    # its noise, and confirm any place that it was given.
     sides = rng.permutation(len(transforms)) % 2
 
     def drawn(sides: np.ndarray) -> np.ndarray:
@@ -164,10 +158,7 @@ class Learned:
 def learn_known(
     transforms: Transforms, motions: Motions, places: np.ndarray, workers: Workers = Here()
 ) -> Learned:
-    """Learn volumes from images of known places, with all terms that they show.
-
-    Shapes: places (n, n_motions).
-    """
+    """Learn volumes from images of known places, with all terms that they show."""
     halves = None
     while True:
         tried = motions.grow()
@@ -217,7 +208,7 @@ def learn(
 ) -> Learned:
     """Learn volumes of two half sets of images, and the terms that both agree about.
 
-    Shapes: halves (2, n_features, grid.size); shares as of `Motions.lengths`.
+    `halves` are earlier volumes, (2, n_features, grid.size); `shares` those of `Motions.shares`.
     """
     known = np.zeros((2, features.mean.shape[1], transforms.grid.size), np.complex64)
     if halves is not None:
@@ -226,8 +217,8 @@ def learn(
     pairs = normal_equations(_half_sets(transforms, features), explained, workers)
     whole, rests = zip(*pairs, strict=True)
     found = [half.solve(prior_variance=30.0) for half in whole]
-    # Least correlation of a term's volumes of two half sets. At a third, the volume of both
-    # together has as much signal as noise; a little above it, terms that chance favours stay out.
+    # At a correlation of a third, the volume of both together has as much signal as noise; a little
+    # above it, terms that chance favours stay out.
     weight = np.sqrt(whole[0].coverage + whole[1].coverage)
     kept = [
         term
@@ -237,14 +228,15 @@ def learn(
     chosen = motions.with_terms(kept)
     columns = tried.columns(chosen.terms)
     power = shared_power(found[0][columns], found[1][columns], transforms.grid)
-    # Inside the ball neighbouring frequencies are averaged, which leaves the share `filled` of
-    # their noise. The prior of single frequencies is weaker by as much.
+    # Inside the ball frequencies are averaged, which leaves the share `filled` of their noise. The
+    # prior of single frequencies is weaker by as much.
     prior = power / transforms.grid.filled
     known, equations = known[:, columns], [rest.of(columns) for rest in rests]
     # Coarse volumes have no finer levels than those tried. The noise of halves is independent.
-    coarse = _shell_means(weight**2, transforms.grid) * np.exp(
-        -((transforms.grid.shells / 5.0) ** 2)
-    )
+    shells, inside = transforms.grid.shells, transforms.grid.inside
+    counts = np.maximum(np.bincount(shells, inside), 1)
+    coarse = (np.bincount(shells, weight**2 * inside) / counts)[shells]
+    coarse *= np.exp(-((shells / 5.0) ** 2))
     products = ((found[0] * coarse).conj() @ found[1].T).real
     # Those of the half sets take some 400 MB.
     del pairs, whole, rests, found
@@ -265,17 +257,8 @@ def _half_sets(
     return [(transforms[half], features[half]) for half in (slice(middle), slice(middle, None))]
 
 
-def _shell_means(values: np.ndarray, grid: VolumeGrid) -> np.ndarray:
-    """Return means of values over the frequencies of each shell inside the ball, (size,)."""
-    total = np.bincount(grid.shells, values * grid.inside)
-    return (total / np.maximum(np.bincount(grid.shells, grid.inside), 1))[grid.shells]
-
-
 def shared_power(first: np.ndarray, second: np.ndarray, grid: VolumeGrid) -> np.ndarray:
-    """Return the power of volumes at each frequency, without that of their noise.
-
-    Shapes: first, second (n_features, grid.size) -> (n_features, grid.size).
-    """
+    """Return the power of volumes of two half sets at each frequency, without their noise."""
     shell = grid.shells
     counts = np.maximum(np.bincount(shell, grid.inside), 1)
     both = (first.conj() * second).real * grid.inside
@@ -288,11 +271,10 @@ def shared_power(first: np.ndarray, second: np.ndarray, grid: VolumeGrid) -> np.
 
 
 def unexplained(learned: Learned) -> tuple[np.ndarray, np.ndarray]:
-    """Return what volumes leave of the other half's images, beside the noise that was measured.
+    """Return what volumes leave of the other half's images, which is noise to the places.
 
-    The variance by frequency, at least 1, and the errors of poses, as `with_pose_errors` takes
-    them. At high frequencies a motion may be finer than the terms can follow. What is left is noise
-    to the places; it is averaged over the directions in an image.
+    The variance by frequency, at least 1: a motion may be finer than the terms can follow; and the
+    errors of poses, as `with_pose_errors` takes them.
     """
     squares, parts = [], []
     sets = _half_sets(learned.transforms, learned.features)
@@ -319,12 +301,7 @@ def unexplained(learned: Learned) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _errors_of_poses(linear: np.ndarray, precision: np.ndarray) -> np.ndarray:
-    """Return standard deviations of rotations, in radians, and shifts, in boxes, (2,).
-
-    Those of greatest likelihood; 0 if they matter less than the noise of an image.
-
-    Shapes: linear (n, 6), precision (n, 6, 6).
-    """
+    """Return the likeliest deviations of rotations, radians, and shifts, boxes; 0 if small."""
     likelihood = GaussianLikelihood(linear, precision)
     shown = np.einsum("nii->i", precision) / len(linear)
     variance = 1 / shown
@@ -345,18 +322,14 @@ def _noise_of_volumes(transforms: Transforms, learned: Learned, workers: Workers
         map_likelihoods(_places, transforms, volumes, motions, np.zeros(2), mapped=workers.map)[0]
         for volumes in learned.halves
     )
-    # Around a circle the way may lead through 0; an interval has no way of more than half of it but
-    # by accident.
     apart = np.abs(first - second)
+    # Around a circle the way may lead through 0.
     apart = np.where(motions.are_circles, np.minimum(apart, 1 - apart), apart)
     return np.mean(apart**2, axis=0) / 2
 
 
-# Whether a place on a motion means the same in all views.
-#
-# A particle has one view, so that places may drift with the view although neighbouring views agree.
-# Images of different directions share frequencies, though, the common lines: the volumes that they
-# are slices of must be the same there.
+# Whether a place on a motion means the same in all views: a particle has one view, and places may
+# drift with it. Images of all directions share frequencies, where their volumes must be the same.
 
 
 def view_consistency(
@@ -394,20 +367,18 @@ def _cells(directions: np.ndarray) -> Iterator[list[np.ndarray]]:
 
 
 def _cell_powers(sets: Sequence[tuple[Transforms, FeatureMoments]], motions: Motions) -> np.ndarray:
-    """Return products of a cell's volumes with the others', and of its two halves.
-
-    Both for each motion, (2, n_motions). Halves and others have independent noise.
-    """
+    """Return products of a cell's volumes with the others', and of its halves, (2, n_motions)."""
     # One set after the other: the equations of each take some 100 MB.
     *halves, others = (normal_equations([each])[0][0] for each in sets)
     first, second, far = (equations.solve() for equations in (*halves, others))
     here, there = (halves[0] + halves[1]).coverage, others.coverage
     # Frequencies that both show.
     weight = quotient(here * there, here + there)
-    out = []
-    for motion in range(len(motions.topologies)):
-        own = motions.own_columns(motion)
-        mean = (first[own] + second[own]) / 2
-        pairs = (mean, far[own]), (first[own], second[own])
-        out.append([(weight * (one.conj() * other).real).sum() for one, other in pairs])
-    return np.array(out).T
+    pairs = ((first + second) / 2, far), (first, second)
+    columns = [motions.own_columns(motion) for motion in range(len(motions.topologies))]
+    return np.array(
+        [
+            [(weight * (one[own].conj() * other[own]).real).sum() for own in columns]
+            for one, other in pairs
+        ]
+    )

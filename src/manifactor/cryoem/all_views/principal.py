@@ -1,9 +1,7 @@
 """The mean volume and the principal volumes, in which all particles differ.
 
-This is principal component analysis of volumes of which every image shows one slice:
-an image is a slice of ``V_0 + sum_j z_j V_j`` with standard normal coordinates z.
-Volumes and coordinates are found by expectation maximisation. All views share the
-volumes, so that coordinates mean the same in all views.
+An image is a slice of ``V_0 + sum_j z_j V_j`` with standard normal coordinates z. All views share
+the volumes, which expectation maximisation finds: coordinates mean the same in all views.
 
 References
 ----------
@@ -35,11 +33,9 @@ IMAGES_COMPARED = 40_000
 
 
 def least_agreement(chance: float) -> float:
-    """Return the correlation above which volumes of two half sets have something in common.
-
-    It is twice that by chance, which rigid molecules had 1.0 to 1.6 times; if chance is high, since
-    volumes resemble themselves when turned, it is half of the way from there to 1.
-    """
+    """Return the correlation above which volumes of two half sets have something in common."""
+    # Rigid molecules had 1.0 to 1.6 times that by chance. It is high where volumes resemble
+    # themselves when turned.
     return min(2 * chance, (1 + chance) / 2)
 
 
@@ -50,8 +46,7 @@ class PrincipalVolumes:
     # (rank + 1, grid.size): the mean volume, then the principal ones, the best visible first
     volumes: np.ndarray
     coordinates: np.ndarray  # (n, rank)
-    # (n, rank, rank): uncertainty of the coordinates. It depends on the view.
-    covariance: np.ndarray
+    covariance: np.ndarray  # (n, rank, rank): of the coordinates; it depends on the view
     information: np.ndarray  # (rank,): signal to noise of the coordinates, the mean of all images
     agreement: np.ndarray  # (max_rank,): correlations of volumes found in two half sets, descending
     chance: float  # the highest of them that volumes with nothing in common have
@@ -142,10 +137,7 @@ def _search(
 def _compare_halves(
     halves: Sequence[np.ndarray], transforms: Transforms
 ) -> tuple[np.ndarray, float, np.ndarray]:
-    """Return how far volumes of half sets agree, how far by chance, and mixing of the first.
-
-    Shapes: halves (2, rank + 1, grid.size).
-    """
+    """Return how far volumes of half sets agree, how far by chance, and mixing of the first."""
     # Errors of poses move the whole molecule, and contrasts differ; that is not a motion.
     grid = transforms.grid
     first, second = (without_nuisances(each, grid) for each in halves)
@@ -165,11 +157,8 @@ def by_chance(
 ) -> float:
     """Return the highest correlation that spaces of such volumes have if one is turned at random.
 
-    A turn keeps the size of noise at each resolution and what the mask leaves of it, but nothing of
-    what two half sets have in common. The 23 turns of a cube need no interpolation; those that are
-    symmetries (`mates`) of the molecule are left out.
-
-    Shapes: first, second (rank + 1, grid.size), mates (n_mates, 3, 3).
+    A turn keeps the size of noise at each resolution, but nothing that half sets have in common.
+    The 23 turns of a cube need no interpolation; symmetries (`mates`) of the molecule are left out.
     """
     cubes = second.reshape(-1, *3 * (grid.side,))
     highest = []
@@ -199,9 +188,8 @@ def _maximise(
         features = FeatureMoments.known(np.column_stack([np.ones(len(mean)), mean]))
         features.products[:, 1:, 1:] += covariance
         volumes = volumes_from(transforms, features, workers)
-        # For the new volumes the coordinates are centred and of unit covariance. What they have in
-        # common belongs to the mean volume; else a share of it would look like a motion in which
-        # all particles have the same place.
+        # For the new volumes coordinates are centred and of unit covariance. What they have in
+        # common would look like a motion in which all particles have the same place.
         spread = np.cov(mean, rowvar=False, bias=True) + covariance.mean(axis=0)
         principal = np.linalg.cholesky(np.atleast_2d(spread)).T @ volumes[1:]
         volumes = np.concatenate([volumes[:1] + mean.mean(axis=0) @ volumes[1:], principal])
@@ -217,10 +205,7 @@ def coordinates_of(terms: GaussianLikelihood) -> tuple[np.ndarray, np.ndarray]:
 
 
 def compare_spaces(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Compare the spaces that principal volumes of two half sets span.
-
-    Shapes: first, second (rank + 1, size) -> agreement (rank,), mixing (rank, rank).
-    """
+    """Return agreement of the spaces of principal volumes, (rank,), and mixing of the first."""
     ours, yours = first[1:], second[1:]
     # Volumes are real, so products of their transforms are, too.
     mine, theirs = (np.linalg.cholesky((each @ each.conj().T).real) for each in (ours, yours))
@@ -244,12 +229,9 @@ def _describe(terms: GaussianLikelihood) -> tuple[np.ndarray, np.ndarray, np.nda
 
 
 def nuisances(volume: np.ndarray, grid: VolumeGrid) -> np.ndarray:
-    """Return how a volume changes if the molecule is not what changes.
+    """Return how a volume changes with pose and contrast, (10, grid.size).
 
-    That is if it is shifted along or rotated about each axis, the first six, or with contrast,
-    resolution and defocus.
-
-    Shapes: volume (grid.size,) -> (10, grid.size).
+    The first six are shifts along and rotations about each axis.
     """
     cube = volume.reshape(3 * (grid.side,))
     frequency = np.stack(np.meshgrid(*3 * (grid.axis,), indexing="ij"))
@@ -262,14 +244,10 @@ def nuisances(volume: np.ndarray, grid: VolumeGrid) -> np.ndarray:
 
 
 def without_nuisances(volumes: np.ndarray, grid: VolumeGrid) -> np.ndarray:
-    """Return the mean volume, and the others less what changes the mean as a whole.
-
-    Shapes: volumes (rank + 1, grid.size).
-    """
+    """Return the mean volume, and the others less what changes the mean as a whole."""
     mean, others = volumes[0], volumes[1:]
     changes = nuisances(mean, grid)
     changes /= np.linalg.norm(changes, axis=1, keepdims=True)
-    # Volumes are real, so the products of their transforms are, too.
     products = (changes @ changes.conj().T).real
     along = (changes @ others.conj().T).real
     shares = np.linalg.lstsq(products, along, rcond=None)[0]

@@ -1,11 +1,8 @@
 """Volumes from images and their features by least squares, and likelihoods of features.
 
-The image of a particle is a slice of ``sum_j f_j V_j``, times its CTF, and noise: the features f
-describe the particle, the volumes V are common to all. Volumes follow from normal equations, one
-small system for each frequency.
-
-Images are divided by numbers that do not depend on the machine, and sums are taken in a fixed
-order: results are the same on any number of cores and workers.
+An image is a slice of ``sum_j f_j V_j``, times its CTF, and noise: the features f describe the
+particle, the volumes V are common to all. Volumes follow from a small system for each frequency.
+Pieces and the order of sums are the same on any number of cores and workers, and so are results.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -38,10 +35,10 @@ Arrays = tuple[np.ndarray, ...]
 
 @dataclass(frozen=True)
 class Equations:
-    """Normal equations of volumes at every frequency, sums over images.
+    """Normal equations of volumes, sums over images.
 
-    A real volume's coefficients at opposite frequencies are conjugates, and the grid is symmetric:
-    reversed, it holds the opposites. Half of the frequencies are enough.
+    A real volume's coefficients at opposite frequencies are conjugates, half of which are enough.
+    The grid is symmetric: reversed, it holds the opposites.
     """
 
     grid: VolumeGrid
@@ -68,10 +65,7 @@ class Equations:
 
     @property
     def coverage(self) -> np.ndarray:
-        """Sum of the squared CTFs of images that show each frequency, (grid.size,).
-
-        The first feature must be the constant 1.
-        """
+        """Sum of squared CTFs at each frequency, (grid.size,), if the first feature is 1."""
         coverage = np.zeros(self.grid.size)
         for half in self._halves:
             coverage[half] = self.products[:, 0]
@@ -89,14 +83,11 @@ class Equations:
     ) -> np.ndarray:
         """Return the volumes, complex, (n_features, grid.size), inside the ball.
 
-        The prior variance of their coefficients is in units of the noise of an image. A single one
-        matters only at frequencies that hardly any image shows.
-
-        Shapes: prior_variance, about (n_features, grid.size).
+        The prior variance of their coefficients, `about` volumes, is in units of the noise of an
+        image. A single one matters only at frequencies that hardly any image shows.
         """
         first, opposite = self._halves
-        count = self.n_features
-        shape = (count, self.grid.size)
+        count, shape = self.n_features, (self.n_features, self.grid.size)
         precision = 1 / np.broadcast_to(prior_variance, shape)[:, first].T
         row, column = np.triu_indices(count)
         diagonal = np.arange(count)
@@ -156,12 +147,8 @@ def normal_equations(
 ) -> list[tuple[Equations, Equations]]:
     """Return the equations of volumes, and those of what they leave, of sets of images.
 
-    Each set may have volumes of its own.
-
-    Frequencies of the grid are solved for one by one, as if an image showed each exactly on the
-    grid. That is exact for what is left of images by volumes that explain them well.
-
-    Shapes: volumes (n_sets, n_features, grid.size).
+    Each set may have volumes of its own. Frequencies are solved for one by one, as if an image
+    showed each exactly on the grid: exact for what good volumes leave of images.
     """
     grid = sets[0][0].grid
     columns = len(sets) * [None] if volumes is None else [*map(grid.columns, volumes)]
@@ -172,13 +159,13 @@ def normal_equations(
         for rows in parts
     ]
     sums = workers.map(_piece_sums, jobs)
-    found = []
+    equations = []
     for parts in pieces:
         products, *images = reduce(_add, islice(sums, len(parts)))
         # Without volumes, nothing is explained.
-        own, left = (Equations(grid, products, images[k]) for k in (0, -1))
-        found.append((own, left))
-    return found
+        pair = Equations(grid, products, images[0]), Equations(grid, products, images[-1])
+        equations.append(pair)
+    return equations
 
 
 def _add(first: Arrays, second: Arrays) -> Arrays:
@@ -202,11 +189,7 @@ def _piece_sums(
 
 
 def _share_sums(images: Transforms, features: FeatureMoments, columns: np.ndarray | None) -> Arrays:
-    """Return sums over images at the first half of the frequencies ``grid.inside``.
-
-    Products of features; features times images; and features times what volumes leave of the
-    images, unless there are none.
-    """
+    """Return sums of products of features, of features times images, and times what is left."""
     first, second = np.triu_indices(features.mean.shape[1])
     there, weights = images.there, images.corners[0]
     numbers, signed, width = images.grid.fold(*images.corners)
@@ -234,18 +217,13 @@ def _share_sums(images: Transforms, features: FeatureMoments, columns: np.ndarra
     return tuple(map(from_tensor, sums))
 
 
-# Likelihoods of the features of images, and functions of them mapped over images.
-#
-# Likelihoods of all images may take more memory than the images: what a function makes of those of
-# some images is kept, and they are not.
+# Likelihoods of the features of images, and functions of them mapped over images: likelihoods of
+# all images may take more memory than the images, and are not kept.
 
 
 @dataclass(frozen=True)
 class ImageLikelihood(GaussianLikelihood):
-    """What images say of the features of their particles.
-
-    The precision depends on the view and on the CTF, not on the image.
-    """
+    """What images say of the features of their particles."""
 
     images: Transforms
     columns: np.ndarray  # of the volumes, see `VolumeGrid.columns`
@@ -255,11 +233,8 @@ class ImageLikelihood(GaussianLikelihood):
     ) -> tuple["ImageLikelihood", np.ndarray]:
         """Return the likelihood if poses are off by normal errors, and these errors, (n, 5).
 
-        For features near given ones and errors near those `moved`: rotations about three axes and
-        shifts along two, over their standard deviations.
-
-        Shapes: features (n, n_features), errors (2,): standard deviations of rotations, in radians,
-        and of shifts, in units of the box; moved (n, 5).
+        Near given features, (n, n_features), and errors `moved`: rotations about three axes and
+        shifts along two, over their standard deviations `errors`, in radians and in boxes.
         """
         block, columns = self.images, self.columns
         count, step = features.shape[1], np.radians(1.0)
@@ -297,12 +272,7 @@ def map_likelihoods(
     *more: Any,
     mapped: Callable[..., Iterable[Arrays]] = Here().map,
 ) -> Arrays:
-    """Map `work` over the likelihoods of images, a block at a time.
-
-    `mapped` maps a function over jobs, such as `Workers.map`.
-
-    Shapes: volumes (n_features, grid.size).
-    """
+    """Map `work` over the likelihoods of images, a block at a time, by such as `Workers.map`."""
     columns = transforms.grid.columns(volumes)
     pieces = gen_batches(len(transforms), PIECE)
     jobs = [(work, transforms[rows], columns, *more) for rows in pieces]

@@ -1,9 +1,8 @@
 """Which motions the principal coordinates of particles show, beyond their noise.
 
-Factors of denoised coordinates, a circle and an interval are proposed. Each proposal is a map from
-places on its motions to coordinates, which is learned from one half of the particles. The proposal
-is right if it tells of the other half what a density without any shape tells of them: a dimension
-that is noise tells nothing more, and without a motion that is there it tells less.
+Factors of denoised coordinates, a circle and an interval are proposed: maps from places on motions
+to coordinates, learned from one half of the particles. A proposal is right if it tells of the other
+half what a density without any shape tells of them. Without a motion that is there, it tells less.
 """
 
 import warnings
@@ -34,8 +33,7 @@ class Shape:
 
     motions: Motions
     coefficients: np.ndarray  # (n_features, rank)
-    # (rank, rank): covariance of coordinates about these, such as by errors of poses; it is too
-    # small along the motions, where places follow what spreads
+    # (rank, rank): covariance of coordinates about these, such as by errors of poses
     spread: np.ndarray
 
     @classmethod
@@ -69,10 +67,8 @@ class Shape:
 
 
 def _solved(seen: GaussianLikelihood, features: np.ndarray, products: np.ndarray) -> np.ndarray:
-    """Return coefficients, (n_features, rank), given means of features and of their products.
-
-    Coordinates have unit variance: that of each coefficient is 1 before any particle is seen.
-    """
+    """Return coefficients, (n_features, rank), given means of features and of their products."""
+    # Coordinates have unit variance: that of each coefficient is 1 before any particle is seen.
     n, m = features.shape
     rank = seen.linear.shape[1]
     left = products.reshape(n, -1).T @ seen.precision.reshape(n, -1)
@@ -108,8 +104,6 @@ class Judge:
         """Return what a shape tells, over what a density without shape does, and its error.
 
         Last comes the same share if nothing spreads about the shape.
-
-        Shapes: places (n_rows, n_motions).
         """
         first, second = self._halves
         number = np.full(len(self.seen), -1)
@@ -144,9 +138,7 @@ def find_shapes(
 ) -> Iterator[Shape]:
     """Yield the motions that coordinates show, those that tell most first.
 
-    `fit` has factored the coordinates of some particles without their noise, in units of `scale`.
-
-    Shapes: samples (n, rank), rows (n_rows,), scale (rank,).
+    `fit` has factored some `rows` of the `samples` without noise, in units of `scale`, (rank,).
     """
     judge, right, most, spread = Judge(seen, samples, rows, rng), [], 0.0, 0.0
     if judge.without_shape.mean() <= 0:
@@ -169,10 +161,7 @@ def find_shapes(
 def _proposals(
     fit: ManifoldFactorizer, noisy: np.ndarray
 ) -> Iterator[tuple[tuple[str, ...], np.ndarray]]:
-    """Yield topologies and places of coordinates, those of one motion first.
-
-    Shapes: noisy (n, rank), the same as `fit` has factored, with their noise.
-    """
+    """Yield topologies and places of fitted coordinates, `noisy` as they were, one motion first."""
     asked, samples = fit.n_factors, fit.diffusion_.samples
     if asked in ("auto", 1):
         yield ("interval",), even_places(samples[:, 0])[:, None]

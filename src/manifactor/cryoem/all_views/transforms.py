@@ -24,17 +24,14 @@ from manifactor.cryoem.files.stacks import ImageSource
 from manifactor.cryoem.one_view import View, particle_ctf_at
 from manifactor.operators.engines.gpu import like, namespace, on_device, sparse_rows
 
-# Steps of the grid for each cycle per box. Twice as fine as that of the images: slices are exact to
-# one or two percent after the envelope of the interpolation has been divided out.
+# Steps of the grid for each cycle per box. With two, slices are exact to one or two percent after
+# the envelope of the interpolation has been divided out.
 PADDING = 2
 
 
 @dataclass(frozen=True)
 class VolumeGrid(PickledFields):
-    """Frequencies on which the Fourier transform of a volume is known.
-
-    The grid is finer than that of the images, since slices are interpolated on it.
-    """
+    """Frequencies on which the Fourier transform of a volume is known."""
 
     cut: float  # highest frequency in cycles per box
     radius: float  # radius of the ball that holds the molecule, in units of the box
@@ -62,11 +59,8 @@ class VolumeGrid(PickledFields):
 
     @cached_property
     def plane(self) -> np.ndarray:
-        """Frequencies (x, y) of an image, in cycles per box, (m, 2).
-
-        A frequency and its opposite are conjugates; only one of them is here. Frequency 0 is not:
-        an image's offset is arbitrary.
-        """
+        """Frequencies (x, y) of an image, in cycles per box, (m, 2)."""
+        # Of a frequency and its opposite, which are conjugates, one; not 0, the image's offset.
         highest = int(self.cut)
         x, y = np.meshgrid(np.arange(highest + 1), np.arange(-highest, highest + 1), indexing="ij")
         keep = (x**2 + y**2 <= self.cut**2) & ((x > 0) | (y > 0))
@@ -89,19 +83,14 @@ class VolumeGrid(PickledFields):
         return np.rint(distances(self.axis)).astype(int).ravel()
 
     def slices(self, rotations: np.ndarray) -> sp.csr_array:
-        """Return the matrix that interpolates a volume's transform on slices.
-
-        Shapes: rotations (n, 3, 3) -> (n * m, size).
-        """
+        """Return the matrix, (n * m, size), that interpolates a volume's transform on slices."""
         weights, numbers = self.corners(rotations)
         return sparse_rows(weights, numbers, self.size)
 
     def corners(self, rotations) -> tuple:
-        """Return weights and numbers of the frequencies that slices are interpolated from.
+        """Return weights and numbers of frequencies that slices are made of, (n * m, 8) twice.
 
         Arrays or tensors, as the rotations are.
-
-        Shapes: rotations (n, 3, 3) -> (n * m, 8) twice.
         """
         xp, plane = namespace(rotations), like(rotations, self.plane.astype(float))
         points = (plane @ rotations[:, :2]).reshape(-1, 3) * PADDING + self.half
@@ -120,10 +109,10 @@ class VolumeGrid(PickledFields):
         return sparse_rows(weights, columns, int(self.inside.sum()))
 
     def fold(self, weights, numbers) -> tuple:
-        """Return numbers of frequencies among the first half of those `inside`, and their number.
+        """Return numbers of frequencies in the first half of those `inside`, and its length.
 
-        Opposite frequencies of a volume are conjugates: one of the second half becomes the opposite
-        of the first. Between them are the weights of imaginary parts, whose sign changes there.
+        One of the second half becomes its opposite, the conjugate: between numbers and length are
+        the weights of imaginary parts, whose sign changes there.
         """
         position = like(weights, self._position)[numbers]
         last = int(self.inside.sum()) - 1
@@ -132,11 +121,7 @@ class VolumeGrid(PickledFields):
         return where(beyond, last - position, position), signed, last // 2 + 1
 
     def bound(self, volumes: np.ndarray) -> np.ndarray:
-        """Return the nearest transforms of volumes, (n, size), that are real and inside the ball.
-
-        Volumes that were inserted by interpolation are dim towards the edge of the box; that is
-        undone.
-        """
+        """Return the nearest transforms, (n, size), that are real, in the ball, and not dimmed."""
         return self._filter(volumes, self._ball / self._envelope)
 
     def sharpen(self, volumes: np.ndarray) -> np.ndarray:
@@ -144,10 +129,7 @@ class VolumeGrid(PickledFields):
         return self._filter(volumes, 1 / self._envelope)
 
     def columns(self, volumes: np.ndarray) -> np.ndarray:
-        """Return real and imaginary parts of volumes for `inner_slices`, as columns.
-
-        Shapes: volumes (n, size) -> (number of frequencies inside, 2 * n).
-        """
+        """Return real and imaginary parts of sharp volumes as columns, (n_inside, 2 * n)."""
         sharp = self.sharpen(volumes)[:, self.inside]
         return np.ascontiguousarray(np.concatenate([sharp.real, sharp.imag]).T)
 
@@ -200,8 +182,7 @@ def volume_correlation(first: np.ndarray, second: np.ndarray) -> float:
 
 # An axis of rotation: in how many turns the circle is divided, and its direction.
 Axis = tuple[int, tuple[float, float, float]]
-# Two axes that all others follow from, in RELION's orientations; other programs orient T and I in
-# other ways. I1 and I2 have two-fold axes along x, y and z, and I3 and I4 a five-fold axis along z.
+# Two axes that all others follow from, in RELION's orientations: other programs have others.
 GENERATORS: dict[str, Sequence[Axis]] = {
     "T": ((3, (0, 0, 1)), (2, (0, np.sqrt(2), 1))),
     "O": ((4, (0, 0, 1)), (3, (1, 1, 1))),
@@ -234,20 +215,20 @@ def point_group(name: str) -> np.ndarray:
         Rotation.from_rotvec(2 * np.pi / count * (np.array(axis) / np.linalg.norm(axis)))
         for count, axis in axes
     ]
-    found = [np.eye(3)]
+    group = [np.eye(3)]
     # The list grows while it is gone through, until every product is in it.
-    for rotation in found:
+    for rotation in group:
         for step in steps:
             product = step.as_matrix() @ rotation
-            if np.abs(np.stack(found) - product).max(axis=(1, 2)).min() > 1e-6:
-                found.append(product)
-    return np.stack(found)
+            if np.abs(np.stack(group) - product).max(axis=(1, 2)).min() > 1e-6:
+                group.append(product)
+    return np.stack(group)
 
 
 # Low Fourier coefficients of images of all views, in units of the noise.
 
-# Highest frequency in cycles per box: motions of a molecule show at a tenth of its size. Each image
-# has some 250 coefficients below, and the cost grows with their number.
+# Highest frequency in cycles per box, below which an image has some 250 coefficients: motions of a
+# molecule show at a tenth of its size.
 CYCLES = 12.5
 
 
@@ -261,7 +242,7 @@ class Transforms:
     rotations: np.ndarray  # (n, 3, 3): they take the molecule to the image
     box: float  # angstrom
     optics: Particles | None = None  # particles whose CTF the images have; None if they have none
-    # (m,): variance of all that volumes cannot explain, at least that of the noise, 1; None for 1
+    # (m,): variance of all that volumes cannot explain, at least 1; None for 1
     noise: np.ndarray | None = None
     symmetry: str = "C1"  # point group of the molecule
     size: int = 0  # width of an image in pixels
@@ -306,11 +287,9 @@ class Transforms:
         return self.values / unit, self.transfer / unit
 
     def shown(self, columns: np.ndarray) -> np.ndarray:
-        """Return what images show of volumes in units of `noise`, (n, m, 2, n_volumes).
+        """Return real and imaginary parts in units of `noise`, (n, m, 2, n_volumes).
 
-        Real parts, then imaginary parts.
-
-        Shapes: columns (number of frequencies inside, 2 * n_volumes).
+        `columns` are those of volumes, as `VolumeGrid.columns` has them.
         """
         _, transfer = self.weighted
         shown = self.grid.inner_slices(*self.corners) @ columns
@@ -408,10 +387,7 @@ def transform_grid(
     low_pass: float | None = None,
     mask_radius: float | None = None,
 ) -> VolumeGrid:
-    """Return the frequencies that are kept of images, none of which is read.
-
-    Images that all views cannot use are refused.
-    """
+    """Return the frequencies that are kept of images; refuse images that all views cannot use."""
     known_directions(particles)
     if particles.in_plane_only:
         raise ValueError(
@@ -441,8 +417,8 @@ def transform_grid(
 
 def _noise(source: ImageSource, grid: VolumeGrid, rng: np.random.Generator) -> np.ndarray:
     """Return the variance of the noise at each frequency of an image."""
-    mask = circular_mask(source.shape[0], grid.radius * source.shape[0])
-    surveyed = survey(View(source), mask, rng)
+    size = source.shape[0]
+    surveyed = survey(View(source), circular_mask(size, grid.radius * size), rng)
     noise = surveyed.noise
     if not np.all(noise > 0):
         raise ValueError(

@@ -1,9 +1,7 @@
 """Images of a moving molecule from all directions, with the truth behind each.
 
-Each atom is a Gaussian: a product of one along x and one along y, also after a rotation, so an
-image is one product of two matrices: Gaussians along the rows, (size, n_atoms), and along the
-columns, (n_atoms, size). That takes 2 n_atoms size^2 operations, which is the floor of this route:
-24 million for the channel in 48 pixels.
+An atom is a product of a Gaussian along x and one along y, also after a rotation, and an image of
+all atoms is one product of two matrices: 2 n_atoms size^2 operations.
 """
 
 from collections.abc import Iterator
@@ -62,9 +60,7 @@ class PreferredDirections:
         (-40.0, 140.0),
     )
     weights: tuple[float, ...] = (4.0, 3.0, 2.0, 1.0)
-    # Half of the particles of a direction lie within 21 degrees of it, and the density there is 2
-    # kappa = 20 times the uniform one.
-    concentration: float = 10.0
+    concentration: float = 10.0  # half of a direction's particles lie within 21 degrees of it
     # With these weights, the density is .3 to about 6 times the uniform one: every direction is
     # there, as in data sets that can be reconstructed.
     floor: float = 0.3
@@ -119,10 +115,7 @@ def uniform_directions(n_samples: int, rng: np.random.Generator) -> np.ndarray:
 
 
 def pose_angles(directions: np.ndarray, psi: np.ndarray) -> np.ndarray:
-    """Return RELION's rot, tilt and psi in degrees, (n, 3).
-
-    Shapes: directions (n, 3), psi (n,).
-    """
+    """Return RELION's rot, tilt and psi in degrees, (n, 3), of directions."""
     x, y, z = directions.T
     rot = np.degrees(np.arctan2(y, x))
     tilt = np.degrees(np.arccos(np.clip(z, -1, 1)))
@@ -130,11 +123,7 @@ def pose_angles(directions: np.ndarray, psi: np.ndarray) -> np.ndarray:
 
 
 def with_error(rotations: np.ndarray, degrees: float, rng: np.random.Generator) -> np.ndarray:
-    """Return rotations, (n, 3, 3), that differ from the given ones by random ones.
-
-    The vectors of the additional rotations are normal and isotropic. Their angle is `degrees` as a
-    root mean square.
-    """
+    """Return rotations with normal, isotropic errors, whose root mean square is `degrees`."""
     # Each of three components has a third of the mean squared angle.
     deviation = np.radians(degrees) / np.sqrt(3)
     vectors = deviation * rng.standard_normal((len(rotations), 3))
@@ -184,30 +173,19 @@ class ViewSimulation(one_view.Simulated):
 
     Parameters
     ----------
+    angle, stretch, shift, defocus, pixel_size, noise, symmetry, optics
+        As in :class:`Simulated`.
     molecule : Molecule
         Moved along z, so that the images are centred on the ball around all states.
-    angle : ndarray of shape (n_samples,)
-        Of the rotor in radians, in [0, 2 pi / symmetry); 0 if it does not turn.
-    stretch : ndarray of shape (n_samples, 2)
-        Along x and y in Angstrom; 0 along an axis without stretch.
     rotations : ndarray of shape (n_samples, 3, 3)
         The true rotations from the molecule to the image, as RELION defines them.
     angles : ndarray of shape (n_samples, 3)
         rot, tilt and psi in degrees as a program has estimated them, with errors.
-    shift : ndarray of shape (n_samples, 2)
-        The shift that moves each image back to its centre, (x, y) in pixels.
-    defocus : ndarray of shape (n_samples,) or None
-        In Angstrom; None if the images have no CTF.
     size : int
         Width of the images in pixels.
-    pixel_size, blur : float
+    blur : float
         In Angstrom.
-    noise : float
-        Standard deviation of the white noise.
     noise_seed : int
-    symmetry : int
-        The rotor looks the same after a turn of 2 pi / symmetry.
-    optics : Optics
     """
 
     molecule: Molecule
@@ -321,14 +299,8 @@ def simulate_views(
         Root mean square of the angle between true rotations and `angles`, in degrees.
     defocus : (float, float) or None
         Range of the defocus in Angstrom, for images with a CTF.
-    optics, molecule, symmetry, stretch
+    optics, molecule, symmetry, stretch, size, pixel_size, blur
         As in :func:`simulate_particles`.
-    size : int
-        Width of the images in pixels.
-    pixel_size : float
-        In Angstrom.
-    blur : float
-        Standard deviation of the Gaussian of each atom, in Angstrom.
     random_state : int, RandomState or None
         A seed gives the same motions as in :func:`simulate_particles`, unless they
         depend on the views.
@@ -370,10 +342,9 @@ def simulate_views(
 
 
 def _calibration(simulation: ViewSimulation, stretch: float) -> np.ndarray:
-    """Return clean images that measure the signal, from the view of `simulate_particles`.
+    """Return clean images, of states that do not depend on seed or motions, to measure the signal.
 
-    They have the same states for every seed and every choice of motions: one ratio is one level of
-    noise, also for a rigid molecule, which has no signal of its own.
+    So one ratio is one level of noise, also for a rigid molecule, which has no signal of its own.
     """
     n = CALIBRATION_IMAGES
     motion = Motion("x", 0.0, simulation.symmetry, stretch)
@@ -392,10 +363,7 @@ def _calibration(simulation: ViewSimulation, stretch: float) -> np.ndarray:
 def _centred(
     molecule: Molecule, motion: Motion, size: int, pixel_size: float, blur: float
 ) -> Molecule:
-    """Return the molecule moved along z to the centre of the ball around its states.
-
-    Images that some state would leave in some view are refused, and Gaussians too narrow for them.
-    """
+    """Return the molecule at the centre of the ball around its states; refuse too small images."""
     require_count("size", size, low=16, high=4096)
     require_number("pixel_size", pixel_size, above=0)
     # The sum of a narrower Gaussian over pixels differs from its integral by more than 3 parts in

@@ -56,7 +56,7 @@ class Molecule:
         return np.asarray(self.parts) == 0
 
     def moved(self, angle: float, stretch) -> np.ndarray:
-        """Return the atoms with the rotor turned and the rest stretched.
+        """Return the atoms, (n_atoms, 3), with the rotor turned and the rest stretched.
 
         Parameters
         ----------
@@ -64,11 +64,7 @@ class Molecule:
             Angle of the rotor in radians.
         stretch : array-like of shape (2,)
             Displacement of the lowest atom of the rest along x and y, in Angstrom. The
-            other atoms move by their :func:`lift` times this.
-
-        Returns
-        -------
-        ndarray of shape (n_atoms, 3)
+            other atoms move by their `lift` times this.
 
         Examples
         --------
@@ -161,10 +157,7 @@ class Motion:
 
 
 def simulation_generator(random_state) -> np.random.Generator:
-    """Return a generator from an int, a RandomState or None.
-
-    Images and volumes use the same one, so that one seed gives the same motions.
-    """
+    """Return a generator from an int, a RandomState or None, the same for images and volumes."""
     seed = check_random_state(random_state).randint(2**31 - 1)
     return np.random.default_rng(seed)
 
@@ -183,10 +176,6 @@ def channel() -> Molecule:
     It is built of helices and strands of beads; no measured structure is used. A
     quarter turn about z maps its set of atoms exactly onto itself. Its parts are the
     transmembrane rotor (0), the cytoplasmic part (1) and the beta subunits (2).
-
-    Returns
-    -------
-    Molecule
 
     Examples
     --------

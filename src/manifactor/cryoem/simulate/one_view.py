@@ -1,9 +1,7 @@
 """Images in one view, and volumes, of a molecule whose rotor turns while the rest is stretched.
 
-The recipe is that of the paper's cryo-EM data: the rotor is turned about z, slices of the rest are
-shifted by an amount that grows with the square of the depth, the volume is tilted and summed, white
-noise is added. There are two routes to the images: "atoms" moves the atoms and adds them up in the
-image, "volumes" interpolates densities as the paper does.
+The recipe is that of the paper's cryo-EM data: the rotor is turned about z, the rest shifted by an
+amount that grows with the square of the depth, the volume tilted and summed, white noise added.
 """
 
 from collections.abc import Callable
@@ -32,19 +30,13 @@ BATCH_SIZE = 250
 # Images from which the signal is measured; more would change it little.
 N_CALIBRATION = 2500
 
-
-# Images of a molecule in any state: atoms added up, or densities interpolated.
-
 # From angles (n,) and stretches (n, 2) to images (n, size, size).
 Painter = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
 @dataclass(frozen=True)
 class Frame:
-    """A square image of the molecule.
-
-    After the tilt, height decreases along the rows and y increases along the columns.
-    """
+    """A square image: the height after the tilt falls along rows, and y rises along columns."""
 
     size: int
     pixel_size: float
@@ -71,8 +63,7 @@ class Frame:
 
     def place(self, atoms: np.ndarray) -> np.ndarray:
         """Return rows and columns of atoms in pixels, (2, n_atoms)."""
-        above_middle = (self.height(atoms) - self.middle) / self.pixel_size
-        rows = (self.size - 1) / 2 - above_middle
+        rows = (self.size - 1) / 2 - (self.height(atoms) - self.middle) / self.pixel_size
         columns = self.size / 2 + atoms[:, 1] / self.pixel_size
         return np.stack([rows, columns])
 
@@ -96,12 +87,6 @@ class Frame:
             )
 
 
-def _atom_painter(molecule: Molecule, frame: Frame, reach: np.ndarray, blur: float) -> Painter:
-    """Return a painter that moves the atoms, adds them up and blurs the image."""
-    shape = (frame.size, frame.size)
-    return _splat_painter(molecule, frame.place, shape, blur / frame.pixel_size)
-
-
 def _splat_painter(
     molecule: Molecule,
     place: Callable[[np.ndarray], np.ndarray],
@@ -121,11 +106,9 @@ def _splat_painter(
 
 
 def _volume_painter(molecule: Molecule, frame: Frame, reach: np.ndarray, blur: float) -> Painter:
-    """Return a painter by the paper's recipe.
+    """Return a painter by the paper's recipe, which interpolates densities.
 
-    The density of the rotor is turned, that of the rest shifted slice by slice; their sum is tilted
-    and projected. The paper also clips negative densities; Gaussians and linear interpolation leave
-    none.
+    The paper also clips negative densities; Gaussians and linear interpolation leave none.
     """
     pixel_size = frame.pixel_size
     # `gaussian_filter` cuts its Gaussian off at four standard deviations.
@@ -160,10 +143,6 @@ def _volume_painter(molecule: Molecule, frame: Frame, reach: np.ndarray, blur: f
     return paint
 
 
-# Both make a painter of the molecule, the frame, the largest stretch and the blur.
-ROUTES = {"atoms": _atom_painter, "volumes": _volume_painter}
-
-
 def _in_grid(origin: np.ndarray, pixel_size: float) -> Callable[[np.ndarray], np.ndarray]:
     """Return what gives the positions of atoms in a grid in the order z, y, x, (3, n_atoms)."""
     return lambda atoms: atoms[:, ::-1].T / pixel_size + origin[:, None]
@@ -191,10 +170,7 @@ def _tilted_sum(volume: np.ndarray, frame: Frame, origin: np.ndarray) -> np.ndar
 
 
 def splat(at: np.ndarray, weights: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-    """Add weights up on a grid by linear interpolation.
-
-    Shapes: at (n_axes, n), weights (n,).
-    """
+    """Add weights at places, (n_axes, n), up on a grid by linear interpolation."""
     # At the far edge, the last cell but one is the lower one of the two.
     last = np.array(shape)[:, None] - 2
     low = np.minimum(at.astype(np.intp), last)
@@ -233,7 +209,26 @@ def filtered(images: np.ndarray, transfer: np.ndarray, *, n_axes: int = 2) -> np
 
 @dataclass(frozen=True)
 class Simulated:
-    """What images of one view and of all views have in common: see `Simulation`."""
+    """What images of one view and of all views have in common.
+
+    Parameters
+    ----------
+    angle : ndarray of shape (n_samples,)
+        Of the rotor in radians, in [0, 2 pi / symmetry); 0 if it does not turn.
+    stretch : ndarray of shape (n_samples, 2)
+        Along x and y in Angstrom; 0 along an axis without stretch.
+    shift : ndarray of shape (n_samples, 2)
+        The shift that moves each image back to its centre, (x, y) in pixels.
+    defocus : ndarray of shape (n_samples,) or None
+        In Angstrom; None if the images have no CTF.
+    pixel_size : float
+        In Angstrom.
+    noise : float
+        Standard deviation of the white noise.
+    symmetry : int
+        The rotor looks the same after a turn of 2 pi / symmetry.
+    optics : Optics
+    """
 
     angle: np.ndarray
     stretch: np.ndarray
@@ -258,27 +253,14 @@ class Simulation(Simulated):
 
     Parameters
     ----------
+    angle, stretch, shift, defocus, pixel_size, noise, symmetry, optics
+        As in :class:`Simulated`.
     images : ndarray of shape (n_samples, size, size), float32
         White on dark, with the rotor above.
-    angle : ndarray of shape (n_samples,)
-        Of the rotor in radians, in [0, 2 pi / symmetry).
-    stretch : ndarray of shape (n_samples, 2)
-        Along x and y in Angstrom; y is 0 for the motions "x".
-    defocus : ndarray of shape (n_samples,) or None
-        In Angstrom; None if the images have no CTF.
-    pixel_size : float
-        In Angstrom.
-    noise : float
-        Standard deviation of the white noise.
-    symmetry : int
-        The rotor looks the same after a turn of 2 pi / symmetry.
     view : tuple of float
         The direction of projection as RELION's angles rot, tilt and psi in degrees.
     psi : ndarray of shape (n_samples,)
         Additional rotation of each image in its plane, in degrees.
-    shift : ndarray of shape (n_samples, 2)
-        The shift that moves each image back to its centre, (x, y) in pixels.
-    optics : Optics
     """
 
     images: np.ndarray
@@ -374,11 +356,14 @@ def simulate_particles(
     motion = Motion(motions, correlation, symmetry, stretch)
     frame = Frame(size, pixel_size, tilt)
     require_samples(n_samples, blur, signal_to_noise, fewest=5)
-    require_choice("route", route, ROUTES)
+    require_choice("route", route, ("atoms", "volumes"))
     require_microscope(defocus, optics)
     molecule = channel() if molecule is None else molecule
     frame = frame.around(molecule, motion.reach)
-    paint = ROUTES[route](molecule, frame, motion.reach, blur)
+    if route == "atoms":
+        paint = _splat_painter(molecule, frame.place, (size, size), blur / pixel_size)
+    else:
+        paint = _volume_painter(molecule, frame, motion.reach, blur)
     rng = simulation_generator(random_state)
     # The motions come first, and psi and shift are drawn in any case, so that a seed gives the same
     # motions with and without them.
