@@ -174,7 +174,7 @@ class ViewSimulation(one_view.Simulated):
     Parameters
     ----------
     angle, stretch, shift, defocus, pixel_size, noise, symmetry, optics
-        As in :class:`Simulated`.
+        As in :class:`Simulation`, but with an angle or a stretch of 0 where nothing moves.
     molecule : Molecule
         Moved along z, so that the images are centred on the ball around all states.
     rotations : ndarray of shape (n_samples, 3, 3)

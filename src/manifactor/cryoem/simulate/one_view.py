@@ -6,6 +6,7 @@ amount that grows with the square of the depth, the volume tilted and summed, wh
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import product
 from numbers import Real
 
@@ -118,7 +119,7 @@ def _volume_painter(molecule: Molecule, frame: Frame, reach: np.ndarray, blur: f
     high = np.ceil(points.max(axis=0) + margin)
     # The cell of the point 0.
     origin, shape = -low, tuple((high - low + 1).astype(int))
-    cells = _in_grid(origin, pixel_size)(molecule.atoms)
+    cells = _in_grid(molecule.atoms, origin, pixel_size)
 
     def density(part: np.ndarray) -> np.ndarray:
         points = splat(cells[:, part], molecule.weights[part], shape)
@@ -143,17 +144,17 @@ def _volume_painter(molecule: Molecule, frame: Frame, reach: np.ndarray, blur: f
     return paint
 
 
-def _in_grid(origin: np.ndarray, pixel_size: float) -> Callable[[np.ndarray], np.ndarray]:
-    """Return what gives the positions of atoms in a grid in the order z, y, x, (3, n_atoms)."""
-    return lambda atoms: atoms[:, ::-1].T / pixel_size + origin[:, None]
+def _in_grid(atoms: np.ndarray, origin: np.ndarray, pixel_size: float) -> np.ndarray:
+    """Return the positions of atoms in a grid in the order z, y, x, (3, n_atoms)."""
+    return atoms[:, ::-1].T / pixel_size + origin[:, None]
 
 
 def _tilted_sum(volume: np.ndarray, frame: Frame, origin: np.ndarray) -> np.ndarray:
     """Return the density rotated by the tilt in the (z, x) plane and summed over x."""
     cosine, sine = frame.turn
     n_z, _, n_x = volume.shape
-    corners = np.array(list(product((0, n_z), (0, n_x)))) - origin[[0, 2]]
     # No corner may leave the grid of the result at any tilt.
+    corners = np.array(list(product((0, n_z), (0, n_x)))) - origin[[0, 2]]
     depth = int(np.ceil(np.linalg.norm(corners, axis=1).max()))
     # From row, column, depth of the result back to z, y, x of the density.
     back = np.array([[-cosine, 0, -sine], [0, 1, 0], [-sine, 0, cosine]])
@@ -209,26 +210,7 @@ def filtered(images: np.ndarray, transfer: np.ndarray, *, n_axes: int = 2) -> np
 
 @dataclass(frozen=True)
 class Simulated:
-    """What images of one view and of all views have in common.
-
-    Parameters
-    ----------
-    angle : ndarray of shape (n_samples,)
-        Of the rotor in radians, in [0, 2 pi / symmetry); 0 if it does not turn.
-    stretch : ndarray of shape (n_samples, 2)
-        Along x and y in Angstrom; 0 along an axis without stretch.
-    shift : ndarray of shape (n_samples, 2)
-        The shift that moves each image back to its centre, (x, y) in pixels.
-    defocus : ndarray of shape (n_samples,) or None
-        In Angstrom; None if the images have no CTF.
-    pixel_size : float
-        In Angstrom.
-    noise : float
-        Standard deviation of the white noise.
-    symmetry : int
-        The rotor looks the same after a turn of 2 pi / symmetry.
-    optics : Optics
-    """
+    """What images of one view and of all views have in common: see `Simulation`."""
 
     angle: np.ndarray
     stretch: np.ndarray
@@ -253,8 +235,21 @@ class Simulation(Simulated):
 
     Parameters
     ----------
-    angle, stretch, shift, defocus, pixel_size, noise, symmetry, optics
-        As in :class:`Simulated`.
+    angle : ndarray of shape (n_samples,)
+        Of the rotor in radians, in [0, 2 pi / symmetry).
+    stretch : ndarray of shape (n_samples, 2)
+        Along x and y in Angstrom; y is 0 for the motions "x".
+    shift : ndarray of shape (n_samples, 2)
+        The shift that moves each image back to its centre, (x, y) in pixels.
+    defocus : ndarray of shape (n_samples,) or None
+        In Angstrom; None if the images have no CTF.
+    pixel_size : float
+        In Angstrom.
+    noise : float
+        Standard deviation of the white noise.
+    symmetry : int
+        The rotor looks the same after a turn of 2 pi / symmetry.
+    optics : Optics
     images : ndarray of shape (n_samples, size, size), float32
         White on dark, with the rotor above.
     view : tuple of float
@@ -462,7 +457,7 @@ def simulate_volumes(
     # moves nothing out.
     middle = (points[:, 2].min() + points[:, 2].max()) / 2
     origin = np.array([(size - 1) / 2 - middle / pixel_size, size / 2, size / 2])
-    cells = _in_grid(origin, pixel_size)
+    cells = partial(_in_grid, origin=origin, pixel_size=pixel_size)
     frame.require_inside(cells(points))
     rng = simulation_generator(random_state)
     angle, stretches = motion.draw(n_samples, rng)
@@ -492,11 +487,9 @@ def add_noise(
 
 
 def noise_level(signal: np.ndarray, signal_to_noise: float | None) -> float:
-    """Return the standard deviation of white noise at a signal-to-noise ratio.
-
-    The signal is the variance of the fourth principal component of clean images: two components
-    belong to the rotor's circle, one or two to the stretch.
-    """
+    """Return the standard deviation of white noise at a signal-to-noise ratio."""
+    # Of the principal components two belong to the rotor's circle, one or two to the stretch: the
+    # signal is the variance of the fourth.
     if signal_to_noise is None or np.isinf(signal_to_noise):
         return 0.0
     X = signal[:N_CALIBRATION]

@@ -21,9 +21,8 @@ def write_dataset(
 ) -> None:
     """Write particles.mrcs, particles.star and truth.csv into a folder.
 
-    Images of all views are written part by part; `callback` is called with "images" and the
-    fraction that is written. The angles in particles.star have the errors of the poses; truth.csv
-    also holds the true ones. Angles are in degrees and lengths in Angstrom.
+    Images of all views are written part by part, which `callback` is told of. Angles in
+    particles.star have the errors of the poses; truth.csv also holds the true ones.
     """
     stack, pixel_size = folder / "particles.mrcs", simulation.pixel_size
     x, y = simulation.stretch.T
