@@ -1,9 +1,8 @@
 """A fit, or stages of one, on disk: one .npz of arrays and a JSON manifest, and back.
 
-No pickle is written or read, and nothing is ever executed. A record becomes a tree of JSON that
-names its class and the arrays of its fields. When it is read, the members of the archive must have
-their checksums, only records that a fit can hold are made, and every field must have the type that
-its class declares. Fields that this release does not know are ignored, and those with a default may
+No pickle is written or read. A record becomes a tree of JSON that names its class and the arrays of
+its fields. Only records that a fit can hold are made from one, whose fields must have the types
+that their class declares. Fields unknown to this release are ignored, and those with a default may
 be missing, so that archives of earlier releases can be read.
 """
 
@@ -13,10 +12,10 @@ import time
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from functools import cache, partial
+from functools import cache
 from numbers import Real
 from pathlib import Path
-from typing import Any, TypeVar, get_args, get_type_hints
+from typing import Any, get_args, get_type_hints
 
 import numpy as np
 import scipy.sparse as sp
@@ -27,8 +26,7 @@ from manifactor._support.errors import first_sentence, warn_caller
 from manifactor._support.files import hold, write_whole
 from manifactor._support.parameters import Choice
 from manifactor._support.plugins import loaded
-from manifactor._support.schema import misfit
-from manifactor._support.stages import Stages
+from manifactor._support.stages import Result, Stages
 from manifactor._support.workers import Here, Jobs, Report, Work, Workers, ignored
 from manifactor.estimators import DiffusionMap, ManifoldFactorizer
 from manifactor.factorization import Factorization
@@ -38,6 +36,7 @@ from manifactor.operators.neighbors import NeighborGraph
 from manifactor.operators.operator import Operator
 from manifactor.operators.pipeline import Walk
 from manifactor.runs.old_archives import OLDEST_VERSION, renewed
+from manifactor.runs.record_form import misfit
 from manifactor.samples.preparation import Preparation
 from manifactor.samples.transformation import Transformation
 
@@ -49,8 +48,6 @@ FORMAT = "manifactor"
 # estimator's parameters give back, moves that a fit has tested its factors by, and what was tried.
 UNSAVED = ("search", "resident", "settings", "path", "lagged", "tried", "drawn", "warned")
 CSR_PARTS = ("data", "indices", "indptr")
-# Records that archives name as earlier releases did.
-WRITTEN_AS: dict[type, str] = {Operator: "Diffusion"}
 ESTIMATORS = {cls.__name__: cls for cls in (DiffusionMap, ManifoldFactorizer)}
 # What an archive sets on an estimator, beside its parameters, and of which type.
 FITTED: dict[str, Any] = {
@@ -63,6 +60,8 @@ FITTED: dict[str, Any] = {
     "image_shape_": tuple[int, ...] | None,
     "feature_names_in_": np.ndarray | None,
 }
+
+
 # What a manifest leads to that is not JSON, or has other entries than `pack` makes.
 MALFORMED = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
 
@@ -72,10 +71,7 @@ class BrokenRecord(ValueError):
 
 
 def pack(value, name: str, arrays: dict[str, np.ndarray]) -> dict:
-    """Return a JSON tree for a value.
-
-    Its arrays go into `arrays`, under names that say where they belong.
-    """
+    """Return a JSON tree for a value; its arrays go into `arrays`, under names of their places."""
 
     def attributes(names: Sequence[str]) -> dict:
         return {key: pack(getattr(value, key), f"{name}/{key}", arrays) for key in names}
@@ -89,8 +85,7 @@ def pack(value, name: str, arrays: dict[str, np.ndarray]) -> dict:
         saved = [field.name for field in dataclasses.fields(value) if field.name not in UNSAVED]
         return {"record": _name(type(value)), "fields": attributes(saved)}
     if isinstance(value, dict):
-        items = value.items()
-        return {"dict": {key: pack(item, f"{name}/{key}", arrays) for key, item in items}}
+        return {"dict": {k: pack(item, f"{name}/{k}", arrays) for k, item in value.items()}}
     if isinstance(value, tuple | list):
         return {"tuple": [pack(item, f"{name}/{i}", arrays) for i, item in enumerate(value)]}
     if not isinstance(value, str | bool | np.bool_ | Real | None):
@@ -118,7 +113,6 @@ def unpack(tree: dict, stored) -> Any:
 
 
 def _checksum(array: np.ndarray) -> int:
-    """Return a checksum of an array's type, shape and values."""
     start = zlib.crc32(f"{array.dtype.str} {array.shape}".encode())
     return zlib.crc32(np.ascontiguousarray(array), start)  # type: ignore[arg-type]
 
@@ -126,8 +120,7 @@ def _checksum(array: np.ndarray) -> int:
 def _check(tree: dict, stored, hint: Any, name: str) -> Any:
     """Return the value of a tree; refuse one that is not of the type that is declared."""
     value = unpack(tree, stored)
-    problem = misfit(value, hint, name)
-    if problem:
+    if problem := misfit(value, hint, name):
         raise BrokenRecord(problem)
     return value
 
@@ -145,14 +138,11 @@ def _matrix(tree: dict, stored) -> sp.csr_array:
 
 def _record(tree: dict, stored):
     """Return the record of a tree, with those of its fields that its class has."""
-    kind = _records()[tree["record"]]
-    fields = {}
+    kind, trees = _records()[tree["record"]], tree["fields"]
+    fields: dict[str, Any] = {"search": None} if kind is NeighborGraph else {}
     for name, hint in _hints(kind).items():
-        if name in tree["fields"]:
-            name_in_full = f"{kind.__name__}.{name}"
-            fields[name] = _check(tree["fields"][name], stored, hint, name_in_full)
-    if kind is NeighborGraph:
-        fields["search"] = None
+        if name in trees:
+            fields[name] = _check(trees[name], stored, hint, f"{kind.__name__}.{name}")
     return kind(**fields)
 
 
@@ -174,8 +164,8 @@ def _records() -> dict[str, Any]:
 
 
 def _name(kind: type) -> str:
-    """Return the name of a record in archives."""
-    return WRITTEN_AS.get(kind, kind.__name__)
+    """Return the name of a record in archives, as earlier releases wrote it."""
+    return "Diffusion" if kind is Operator else kind.__name__
 
 
 @cache
@@ -245,10 +235,8 @@ def load(path):
             f"{path} is a folder, but not a run folder: it must hold run.json and "
             "factorization.npz. Name a run folder, or a file of manifactor.save."
         )
-    refuse = partial(
-        _refuse, path, "is not a whole manifactor archive", "Write one with manifactor.save."
-    )
-    with refuse():
+    damage = path, "is not a whole manifactor archive", "Write one with manifactor.save."
+    with _refuse(*damage):
         manifest, arrays = _read(path)
         if manifest["format"] != FORMAT:
             raise KeyError("format")
@@ -258,19 +246,15 @@ def load(path):
             f"{path} has archive version {version}; this release reads versions {OLDEST_VERSION} "
             f"to {ARCHIVE_VERSION}. Read it with manifactor {written_by}, or fit again."
         )
-    with refuse():
-        fit, fitted = _read_fit(renewed(manifest, version), arrays)
-    for name, value in fitted.items():
-        setattr(fit, name, value)
-    with refuse((ValueError,)):  # a parameter that no fit accepts
+    with _refuse(*damage):
+        fit = _read_fit(renewed(manifest, version), arrays)
+    with _refuse(*damage, errors=(ValueError,)):  # a parameter that no fit accepts
         fit.restore()
     return fit
 
 
 @contextmanager
-def _refuse(
-    path: Path, what: str, advice: str, errors: tuple[type[Exception], ...] = MALFORMED
-) -> Iterator[None]:
+def _refuse(path: Path, what: str, advice: str, *, errors=MALFORMED) -> Iterator[None]:
     """Say of a file that is not as it was written what is wrong, where that is known in words."""
     try:
         yield
@@ -289,20 +273,19 @@ def _read(path: Path) -> tuple[dict, dict[str, np.ndarray]]:
     return json.loads(arrays["manifest"].tobytes()), arrays
 
 
-def _read_fit(manifest: dict, stored) -> tuple[Any, dict[str, Any]]:
-    """Return the estimator of a manifest, and what to set on it, which is checked."""
+def _read_fit(manifest: dict, stored) -> Any:
+    """Return the estimator of a manifest, with what it fitted."""
     fit = ESTIMATORS[manifest["estimator"]]()
-    names = fit.get_params(deep=False).keys() & manifest["parameters"].keys()
-    parameters = {name: manifest["parameters"][name] for name in names}
-    tree = manifest["fitted"]
-    fitted = {
-        name: _check(tree[name], stored, FITTED[name], name) for name in FITTED if name in tree
-    }
+    for name in fit.get_params(deep=False).keys() & manifest["parameters"].keys():
+        value = manifest["parameters"][name]
+        setattr(fit, name, tuple(value) if isinstance(value, list) else value)
+    for name, tree in manifest["fitted"].items():
+        if name in FITTED:
+            setattr(fit, name, _check(tree, stored, FITTED[name], name))
     main = "diffusion_" if type(fit) is DiffusionMap else "factorization_"
-    if fitted.get(main) is None:
+    if getattr(fit, main, None) is None:
         raise BrokenRecord("the estimator was not fitted")
-    lists = {name: tuple(value) for name, value in parameters.items() if isinstance(value, list)}
-    return fit.set_params(**parameters | lists), fitted
+    return fit
 
 
 def write_tree(path: Path, value) -> None:
@@ -328,7 +311,7 @@ def _write(path: Path, manifest: dict, arrays: dict[str, np.ndarray]) -> None:
 
 
 def _plain(value):
-    """Return a value that JSON does not know; what lives in memory only becomes the default."""
+    """Return a value for JSON; what lives in memory only becomes the default."""
     if isinstance(value, np.generic | np.ndarray):
         return value.tolist()
     return "auto" if hasattr(value, "transform") else None
@@ -339,10 +322,7 @@ def is_run(folder: Path) -> bool:
     return (folder / "run.json").is_file() and (folder / "factorization.npz").is_file()
 
 
-# Stages of a long fit, so that a fit that was stopped can be resumed: they are written to a folder
-# beside the future run, and read by `--resume`.
-
-Result = TypeVar("Result")
+# Stages of a long fit, in a folder beside the future run, from which `--resume` goes on.
 
 # What stages of a fit yield; those of other packages may yield any record of theirs.
 STAGES: dict[str, Any] = {
@@ -361,19 +341,14 @@ class CheckpointWarning(UserWarning):
 
 
 class Checkpoints(Stages):
-    """Stages that are also written to a folder.
-
-    A stage is written whole when it is done, a stage of many pieces also while it lasts: what a
-    stopped fit has computed is not computed again.
-    """
+    """Stages that are written to a folder: when they are done, and those of pieces meanwhile."""
 
     def __init__(self, folder: Path, *, resume: bool = False, worth_writing: float = 5.0) -> None:
         """Remember the folder; raise ValueError if there is nothing to resume."""
         super().__init__()
         if resume:
             require_checkpoints(folder)
-        self.folder, self.resume = folder, resume
-        self.worth_writing = worth_writing
+        self.folder, self.resume, self.worth_writing = folder, resume, worth_writing
 
     def recall(self, name: str, key: str, make: Callable[[], Result]) -> Result:
         """Return what memory or folder holds, else make it, and write it if slow."""
@@ -404,10 +379,9 @@ class Checkpoints(Stages):
         stopped, so is the last group of a stage that took longer.
         """
         first = 0
-        if self.resume:
-            for result in self._kept_pieces(name, key):
-                first += 1
-                yield result
+        for result in self._kept_pieces(name, key) if self.resume else ():
+            first += 1
+            yield result
         if first >= len(jobs):
             return
         done = first / len(jobs)
@@ -415,20 +389,24 @@ class Checkpoints(Stages):
         group: list[Any] = []
         lost = False  # what comes after a gap cannot be resumed
         begin = last = time.monotonic()
-        rest = jobs[first:]
+
+        def write_group() -> bool:
+            return self._write(self._piece_path(name, first), (key, tuple(group)))
+
+        def report_all(part: float) -> None:
+            report(done + (1 - done) * part)
+
         try:
-            for result in workers.map(
-                work, rest, report=lambda part: report(done + (1 - done) * part)
-            ):
+            for result in workers.map(work, jobs[first:], report=report_all):
                 if not lost:
                     group.append(result)
                 if group and time.monotonic() - last > self.worth_writing:
-                    lost = not self._write(self._piece_path(name, first), (key, tuple(group)))
+                    lost = not write_group()
                     first, last, group = first + len(group), time.monotonic(), []
                 yield result
         finally:
             if group and time.monotonic() - begin > self.worth_writing:
-                self._write(self._piece_path(name, first), (key, tuple(group)))
+                write_group()
 
     def _kept_pieces(self, name: str, key: str) -> Iterator[Any]:
         """Yield the first results of a stage, as far as the folder holds them."""
@@ -442,7 +420,7 @@ class Checkpoints(Stages):
             count += len(results)
 
     def _piece_path(self, name: str, first: int) -> Path:
-        """Return the file of a group of pieces, given the number of its first."""
+        """Return the file of a group of pieces by the number of its first."""
         return self.folder / f"{name}.{first:06d}.npz"
 
     def _read(self, path: Path, key: str, kind: Any) -> tuple:

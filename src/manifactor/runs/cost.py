@@ -1,7 +1,4 @@
-"""Memory and time of a whole command, with those of its parts.
-
-Memory is counted from what is held; time is rough, that of a core of 2.4 GHz.
-"""
+"""Memory and rough time, on a core of 2.4 GHz, of a whole command and of its parts."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,9 +23,8 @@ class PartCost:
     """Time of one part of a command, and memory at its peak."""
 
     name: str
-    seconds: float
+    seconds: float  # of all workers together
     memory: float  # bytes of the process, or of each worker
-    # Whether the part is divided over workers. Its time is that of all together.
     on_workers: bool = False
 
 
@@ -36,8 +32,8 @@ class PartCost:
 class Cost(Forecast):
     """Memory and time of a command; ``str()`` reads as prose."""
 
-    parts: tuple[PartCost, ...] = ()  # what the command does, in this order
-    n_workers: int = 1  # how many workers share the work; with one, this process does it all
+    parts: tuple[PartCost, ...] = ()  # in this order
+    n_workers: int = 1  # with one, this process does all the work
     worker_memory: float = 0.0  # bytes of each worker; 0 without any
 
     def __str__(self) -> str:
@@ -58,7 +54,7 @@ class Cost(Forecast):
 
 
 def cores_of_worker(n_workers: int) -> int:
-    """Return the cores of each of some workers that share those of this machine."""
+    """Return how many cores each worker of this machine has."""
     return max(1, cores() // n_workers)
 
 
@@ -69,28 +65,18 @@ def cost_of_parts(
     kept = tuple(part for part in parts if part.seconds > 0)
     there = [part.memory for part in kept if n_workers > 1 and part.on_workers]
     here = [part.memory for part in kept if n_workers == 1 or not part.on_workers]
-    return Cost(
-        memory=max(here, default=0.0),
-        seconds=sum(part.seconds for part in kept),
-        device_memory=device_memory,
-        parts=kept,
-        n_workers=n_workers,
-        worker_memory=max(there, default=0.0),
-    )
+    most, seconds = max(here, default=0.0), sum(part.seconds for part in kept)
+    return Cost(most, seconds, device_memory, kept, n_workers, max(there, default=0.0))
 
 
 def cost_of_pieces(pieces: Sequence[PartCost], *, n_workers: int) -> Cost:
     """Return the cost of independent pieces of work, each done by one of some workers."""
     seconds = [piece.seconds for piece in pieces]
     used = min(n_workers, len(pieces))
-    return Cost(
-        memory=PROCESS_BYTES,
-        # At best the workers end together, and no piece is divided.
-        seconds=max(sum(seconds) / used, *seconds),
-        parts=tuple(pieces),
-        n_workers=used,
-        worker_memory=max(piece.memory for piece in pieces),
-    )
+    # At best the workers end together, and no piece is divided.
+    longest = max(sum(seconds) / used, *seconds)
+    there = max(piece.memory for piece in pieces)
+    return Cost(PROCESS_BYTES, longest, 0.0, tuple(pieces), used, there)
 
 
 def forecast_input(
@@ -107,15 +93,30 @@ def forecast_input(
     mapped = isinstance(opened, Input) and type(opened.samples) is not np.ndarray
     held = PROCESS_BYTES + (0 if mapped else 16 * len(opened.rows) * opened.n_columns)
     start = START_SECONDS + 2e-5 * opened.n_named
-    before = opened.costs(start, held, each)
-    before = before or [PartCost("reading", start + _pass_seconds(opened.path), held)]
+    one_pass = _pass_seconds(opened.path)
+    parts = opened.costs(start, held, each) or [PartCost("reading", start + one_pass, held)]
     # Torch and a GPU start in some seconds. Threads of a fit, and the samples that tests are made
     # with, take memory whatever its size.
     seconds = fitting.seconds + (6 if fitting.device_memory else 0)
-    fit = PartCost("fitting", seconds, held + 1e8 + fitting.memory)
-    fitted = held + 4000 * n_fitted
-    placing, writing = _after(opened, n_fitted, fitted, n_workers, each)
-    parts = [*before, fit, placing, writing]
+    parts = [*parts, PartCost("fitting", seconds, held + 1e8 + fitting.memory)]
+    n, width, held = opened.n_samples, opened.n_columns, held + 4000 * n_fitted
+    seconds, memory = n * (6e-6 + 1e-5 / each + 1e-8 * width), held + 1.5e8
+    n_lines = n
+    if opened.table is not None:
+        # Samples are read where they are placed, and written there.
+        n_lines, seconds = 0, seconds + one_pass
+        memory += min(n, most_rows(width)) * (16 * width + 100)
+    elif n_fitted == n:
+        seconds = 0.0
+    elif n_workers == 1:
+        memory += 100 * n
+    parts += [PartCost("placing", seconds / n_workers, memory, on_workers=True)]
+    # Lines of coordinates.csv, and the archive.
+    seconds, memory = 5e-6 * n_lines + 8e-6 * n_fitted, held + 350 * n_lines
+    if opened.n_named:
+        # Lines of their own file, and comparisons with what it says of them.
+        seconds, memory = seconds + 0.8 + 1.5e-5 * n_lines, memory + 1500 * n_lines
+    parts += [PartCost("writing", seconds, memory)]
     return cost_of_parts(parts, n_workers=n_workers, device_memory=fitting.device_memory)
 
 
@@ -126,27 +127,3 @@ def _pass_seconds(path: Path | None) -> float:
     files = [each for each in path.rglob("*") if each.is_file()] if path.is_dir() else [path]
     rate = TEXT_RATE if path.suffix.lower() in DELIMITERS else DISK_RATE
     return sum(each.stat().st_size for each in files) / rate
-
-
-def _after(
-    opened: Opened, n_fitted: int, fitted: float, n_workers: int, n_cores: int
-) -> tuple[PartCost, PartCost]:
-    """Return the cost of placing all samples, none where all were fitted, and of writing."""
-    n, width, memory = opened.n_samples, opened.n_columns, fitted + 1.5e8
-    seconds = n * (6e-6 + 1e-5 / n_cores + 1e-8 * width)
-    n_lines = n
-    if opened.table is not None:
-        # Samples are read where they are placed, and written there.
-        n_lines, seconds = 0, seconds + _pass_seconds(opened.path)
-        memory += min(n, most_rows(width)) * (16 * width + 100)
-    elif n_fitted == n:
-        seconds = 0.0
-    elif n_workers == 1:
-        memory += 100 * n
-    placing = PartCost("placing", seconds / n_workers, memory, on_workers=True)
-    # Lines of coordinates.csv, and the archive.
-    seconds, memory = 5e-6 * n_lines + 8e-6 * n_fitted, fitted + 350 * n_lines
-    if opened.n_named:
-        # Lines of their own file, and comparisons with what it says of them.
-        seconds, memory = seconds + 0.8 + 1.5e-5 * n_lines, memory + 1500 * n_lines
-    return placing, PartCost("writing", seconds, memory)

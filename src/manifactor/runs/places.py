@@ -23,28 +23,17 @@ class Place:
     show circles in degrees: that is `displayed`.
     """
 
-    # (n,) or (n, d): from 0 to 1 on an interval, radians on a circle; the embedding of any other
-    # shape
+    # (n,): from 0 to 1 on an interval, radians on a circle; (n, d): the embedding of other shapes
     coordinate: np.ndarray
     topology: str
     confidence: np.ndarray | None = None  # (n,)
-    # (n,): standard deviation of the coordinate, where it is known
-    deviation: np.ndarray | None = None
+    deviation: np.ndarray | None = None  # (n,): the coordinate's standard deviation, where known
     angles: np.ndarray | None = None  # (n, 2): both angles on a flat torus, in degrees
 
     @classmethod
-    def from_displayed(
-        cls,
-        values: np.ndarray,
-        topology: str,
-        confidence: np.ndarray | None = None,
-        deviation: np.ndarray | None = None,
-    ) -> "Place":
+    def from_displayed(cls, values: np.ndarray, topology: str) -> "Place":
         """Return places of coordinates as people read them: a circle's in degrees."""
-        if topology == "circle":
-            values = np.radians(values)
-            deviation = None if deviation is None else np.radians(deviation)
-        return cls(values, topology, confidence, deviation)
+        return cls(np.radians(values) if topology == "circle" else values, topology)
 
     @classmethod
     def from_features(cls, values: np.ndarray, topology: str) -> "Place":
@@ -82,19 +71,13 @@ class Place:
 
     @property
     def features(self) -> np.ndarray:
-        """Columns in which near places have near values, (n, d).
-
-        These are the cosine and sine of a circle's angle, else the coordinate.
-        """
+        """Columns in which near places have near values, (n, d): of a circle, cosine and sine."""
         if self.topology == "circle":
             return on_circle(self.coordinate)
         return self.coordinate.reshape(len(self), -1)
 
     def between(self, low: float, high: float) -> np.ndarray:
-        """Return which samples lie in a range, both ends included.
-
-        On a circle the range goes from `low` up to `high`, in degrees, across 0 too.
-        """
+        """Return which samples lie in a range, as `in_range` does; refuse impossible ranges."""
         cyclic = self.topology == "circle"
         if self.topology == "other":
             raise ValueError(
@@ -129,7 +112,7 @@ def in_range(values: np.ndarray, low: float, high: float, *, cyclic: bool = Fals
 
 
 def fitted_places(fit) -> tuple[Place, ...]:
-    """Return the places of the samples that a ManifoldFactorizer was fitted to."""
+    """Return the places of a ManifoldFactorizer's own samples."""
     return as_places(fit, [(f.embedding, f.coordinate, f.confidence) for f in fit.factors_])
 
 
@@ -146,12 +129,14 @@ def as_places(fit, located: Sequence[tuple]) -> tuple[Place, ...]:
         for factor, (embedding, coordinate, confidence) in zip(fit.factors_, located, strict=True)
     )
     angles = torus_angles(fit)
-    if angles is not None and places[0].coordinate is not fit.factors_[0].embedding:
+    if angles is None:
+        return places
+    if places[0].coordinate is not fit.factors_[0].embedding:
         # Of other samples than the fit's: cosines and sines from those near them.
         waves = np.hstack([np.cos(angles), np.sin(angles)])
         at = fit.inverse_transform(places[0].coordinate, values=waves)
         angles = np.arctan2(at[:, 2:], at[:, :2]) % (2 * np.pi)
-    return places if angles is None else (replace(places[0], angles=np.degrees(angles)),)
+    return (replace(places[0], angles=np.degrees(angles)),)
 
 
 def torus_angles(fit) -> np.ndarray | None:
@@ -160,55 +145,46 @@ def torus_angles(fit) -> np.ndarray | None:
     return symmetries.angles if symmetries is not None and len(fit.factors_) == 1 else None
 
 
-# Names of the columns in files: of a 1-D factor, of a factor of several dimensions, of the
-# deviation and of the confidence. Other programs count dimensions from 1.
+# What follows factor and number in names of columns: for one of several dimensions, an angle of a
+# torus, the deviation and the confidence. Other programs count dimensions from 1.
 COLUMN_NAMES = {
-    ".csv": ("factor{}", "factor{}_{}", "factor{}_deviation", "factor{}_confidence"),
-    ".star": ("mfFactor{}", "mfFactor{}Dimension{}", "mfFactor{}Deviation", "mfFactor{}Confidence"),
-    ".cs": ("factor{}", "factor{}_dimension{}", "factor{}_deviation", "factor{}_confidence"),
+    ".csv": ("factor{}", "_{}", "_angle{}", "_deviation", "_confidence"),
+    ".star": ("mfFactor{}", "Dimension{}", "Angle{}", "Deviation", "Confidence"),
+    ".cs": ("factor{}", "_dimension{}", "_angle{}", "_deviation", "_confidence"),
 }
-
-
-# Column with the names of files, where each sample has its own.
-FILE = "file"
+# Columns of the names of files, where each sample has its own, and of the numbers of clusters.
+FILE, CLUSTER = "file", "cluster"
 
 
 def coordinate_columns(places: Sequence[Place], suffix: str) -> dict[str, np.ndarray]:
     """Return the places as columns, named as files of that suffix name their own."""
-    one, several, spread, sure = COLUMN_NAMES[suffix]
-    angle = f"{one}Angle{{}}" if suffix == ".star" else f"{one}_angle{{}}"
+    factor, several, angle, spread, sure = COLUMN_NAMES[suffix]
     columns: dict[str, np.ndarray] = {}
     for number, place in enumerate(places, start=1):
+        name = factor.format(number)
         if place.coordinate.ndim == 1:
-            columns[one.format(number)] = place.displayed
+            columns[name] = place.displayed
         else:
             for j, column in enumerate(place.displayed.T, start=int(suffix != ".csv")):
-                columns[several.format(number, j)] = column
+                columns[name + several.format(j)] = column
         for j, column in enumerate(() if place.angles is None else place.angles.T, start=1):
-            columns[angle.format(number, j)] = column
+            columns[name + angle.format(j)] = column
         if place.displayed_deviation is not None:
-            columns[spread.format(number)] = place.displayed_deviation
+            columns[name + spread] = place.displayed_deviation
         if place.confidence is not None:
-            columns[sure.format(number)] = place.confidence
+            columns[name + sure] = place.confidence
     return columns
-
-
-# Column with the numbers of clusters of particles.
-CLUSTER = "cluster"
 
 
 def table_columns(
     places: Sequence[Place], rows: np.ndarray, clusters: np.ndarray | None = None
 ) -> dict[str, np.ndarray]:
-    """Return columns of a table with one row for each sample, by name.
-
-    `rows` are the samples' numbers in the input. Where no confidence is known, it is 1.
-    """
-    last = {} if clusters is None else {CLUSTER: clusters}
+    """Return columns of a table of the samples of these numbers; unknown confidences are 1."""
     sure = [
         replace(place, confidence=np.ones(len(rows))) if place.confidence is None else place
         for place in places
     ]
+    last = {} if clusters is None else {CLUSTER: clusters}
     return {"sample": rows, **coordinate_columns(sure, ".csv"), **last}
 
 
@@ -230,9 +206,8 @@ def table_as_csv(
 
 def as_csv(columns: Mapping[str, np.ndarray]) -> bytes:
     """Return columns with their names as the bytes of a .csv file."""
-    buffer = BytesIO()
-    how = {"delimiter": ",", "header": ",".join(columns), "comments": "", "fmt": "%.8g"}
-    np.savetxt(buffer, np.column_stack(list(columns.values())), **how)
+    buffer, table = BytesIO(), np.column_stack(list(columns.values()))
+    np.savetxt(buffer, table, "%.8g", ",", header=",".join(columns), comments="")
     return buffer.getvalue()
 
 
@@ -294,8 +269,10 @@ def _from_columns(name: str, header: Sequence[str], columns: np.ndarray, topolog
     deviation = None
     if f"{name}_deviation" in header:
         deviation = columns[:, header.index(f"{name}_deviation")]
-    place = Place.from_displayed(values, topology, columns[:, confidence], deviation)
-    return replace(place, angles=columns[:, turns]) if turns else place
+        deviation = np.radians(deviation) if topology == "circle" else deviation
+    angles = columns[:, turns] if turns else None
+    place = Place.from_displayed(values, topology)
+    return replace(place, confidence=columns[:, confidence], deviation=deviation, angles=angles)
 
 
 # Bins of equal width along a factor, and on the grid of two factors.
@@ -304,10 +281,7 @@ def _from_columns(name: str, header: Sequence[str], columns: np.ndarray, topolog
 def bin_labels(
     coordinate: np.ndarray, topology: str, *, n_bins: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the bin of every sample of an interval or a circle, and the centre of every bin.
-
-    Shapes: coordinate (n,) -> labels (n,), centres (n_bins,).
-    """
+    """Return the bin of every sample, (n,), of an interval or a circle, and every bin's centre."""
     # More bins than that are a mistake, such as samples counted instead of bins.
     require_count("n_bins", n_bins, low=1, high=10_000)
     if topology == "circle":
@@ -321,9 +295,5 @@ def bin_labels(
 
 
 def grid_labels(rows: np.ndarray, columns: np.ndarray, *, n_columns: int) -> np.ndarray:
-    """Return the cell of every sample on the grid of two factors' bins.
-
-    Cells are counted row by row; -1 for a sample in no bin.
-    """
-    in_no_bin = (rows < 0) | (columns < 0)
-    return np.where(in_no_bin, -1, rows * n_columns + columns)
+    """Return every sample's cell on the grid of two factors' bins, row by row; -1 for none."""
+    return np.where((rows < 0) | (columns < 0), -1, rows * n_columns + columns)

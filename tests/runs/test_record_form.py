@@ -3,7 +3,7 @@ from typing import Annotated, Any, Required, TypedDict
 import numpy as np
 import pytest
 
-from manifactor._support.schema import misfit
+from manifactor.runs.record_form import misfit
 
 
 class Entry(TypedDict, total=False):
