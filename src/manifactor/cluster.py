@@ -1,8 +1,4 @@
-"""The workers of a Dask cluster: how to find or start them, and how they do pieces of work.
-
-`cluster_workers` connects to a cluster, or starts one on this machine, and sees that its workers
-run what this process runs. `ClusterWorkers` gives them pieces of work as tasks of Dask.
-"""
+"""The workers of a Dask cluster: how to find or start them, and how they do pieces of work."""
 
 import json
 import logging
@@ -13,7 +9,7 @@ import re
 import sys
 import uuid
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
@@ -44,13 +40,19 @@ CONNECT_TIMEOUT = 10.0
 def check_workers(client: Any) -> None:
     """Raise an error if the workers of a client do not run what this process runs."""
     versions = client.get_versions(packages=NUMERICAL)
+    ours = versions["client"]["packages"]
     theirs = [worker["packages"] for worker in versions["workers"].values()]
     if not theirs:
         warnings.warn("the cluster has no workers yet; pieces wait for the first.", stacklevel=2)
-    check_versions(versions["client"]["packages"], theirs)
+    for package in ("python", *NUMERICAL):
+        here = _release(ours.get(package))
+        there = {_release(packages.get(package)) for packages in theirs} - {here}
+        differ = f"the workers have {package} {', '.join(sorted(there))}, this process has {here}"
+        if there and package == "python":
+            raise ValueError(f"{differ}. Use one version everywhere.")
+        if there:
+            warnings.warn(f"{differ}: results may differ in the last digits.", stacklevel=2)
     if sys.version_info < (3, 12):
-        # A profiler looks at all threads 100 times a second, which in Python 3.11 ends in a
-        # deadlock if memory is cleaned up while a thread starts.
         look = extra("dask").config.get
         profiled = client.run(look, "distributed.worker.profile.enabled", on_error="return")
         if any(enabled is True for enabled in profiled.values()):
@@ -72,21 +74,6 @@ def check_workers(client: Any) -> None:
             )
 
 
-def check_versions(
-    ours: Mapping[str, str | None], theirs: Sequence[Mapping[str, str | None]]
-) -> None:
-    """Raise if a worker has another Python; warn if its packages may differ in results."""
-    for package in ("python", *NUMERICAL):
-        here = _release(ours.get(package))
-        there = {_release(packages.get(package)) for packages in theirs} - {here}
-        if not there:
-            continue
-        differ = f"the workers have {package} {', '.join(sorted(there))}, this process has {here}"
-        if package == "python":
-            raise ValueError(f"{differ}. Use one version everywhere.")
-        warnings.warn(f"{differ}: results may differ in the last digits.", stacklevel=2)
-
-
 def _release(version: str | None) -> str:
     """Return the first two numbers of a version."""
     return ".".join(version.split(".")[:2]) if version else "no version"
@@ -102,14 +89,7 @@ def _not_installed(error: Exception) -> ValueError:
 
 @dataclass(frozen=True)
 class ClusterWorkers(Workers):
-    """The workers of a Dask cluster.
-
-    A piece whose worker dies is done again by another one.
-
-    Attributes
-    ----------
-    client : distributed.Client
-    """
+    """The workers of a `distributed.Client`; a piece whose worker dies is done again."""
 
     client: Any
 
@@ -133,12 +113,10 @@ class ClusterWorkers(Workers):
         completed = extra("distributed").as_completed(loop=self.client.loop)
         try:
             for _ in pieces:
-                # One that each worker does and one that waits for it, so that no worker waits for
-                # this process. All at once would fill the scheduler's memory, as each brings its
-                # arguments.
-                wanted = 2 * self.count
-                for piece in islice(waiting, max(0, wanted - len(under_way))):
-                    future = self._submitted(piece)
+                # One that each worker does and one that waits for it. All at once would fill the
+                # scheduler's memory, as each brings its arguments.
+                for piece in islice(waiting, max(0, 2 * self.count - len(under_way))):
+                    future = self._submit(piece)
                     under_way[future] = piece[0]
                     completed.add(future)
                 future = next(completed)
@@ -147,8 +125,7 @@ class ClusterWorkers(Workers):
             with suppress(Exception):  # a scheduler that is gone cancels nothing
                 self.client.cancel(list(under_way))
 
-    def _submitted(self, piece: Piece) -> Any:
-        """Return the future of one piece."""
+    def _submit(self, piece: Piece) -> Any:
         index, work, _ = piece
         # As bytes: Dask would look into the arguments for tasks of its own, and a worker that
         # cannot load a function hangs up instead of saying why.
@@ -201,21 +178,39 @@ def _name_loss() -> Iterator[None]:
         ) from error
 
 
+# Dask's settings for workers of this machine.
+SETTINGS = {
+    # A piece that waits at a worker that dies would be blamed for it as well.
+    "distributed.scheduler.worker-saturation": 1.0,
+    # Its nanny sees when a worker of this machine dies. One that computes in a library for minutes
+    # does not answer, and lives.
+    "distributed.scheduler.worker-ttl": None,
+    # Dask's profiler looks at all threads 100 times a second. In Python 3.11 that stops a worker
+    # for ever if memory is cleaned up while a thread starts.
+    "distributed.worker.profile.enabled": False,
+    # On a busy machine a worker takes long to start, and to start anew.
+    "distributed.comm.timeouts.connect": "1 minute",
+    "distributed.deploy.lost-worker-timeout": "5 minutes",
+}
+
+
 @contextmanager
 def _local_client(number: int, device: str | None, cores_each: int | None) -> Iterator[Any]:
     """Start a scheduler and workers on this machine, and connect to them."""
-    dask, distributed = extra("dask"), extra("distributed")
     gpus = _gpus() if device == "cuda" else []
     number = number or len(gpus) or cores()
-    share = cores_each or max(1, cores() // number)
+    share = str(cores_each or max(1, cores() // number))
+    # What libraries, and `cores`, read in the worker.
+    names = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "LOKY_MAX_CPU_COUNT")
+    settings = {**SETTINGS, "distributed.nanny.pre-spawn-environ": dict.fromkeys(names, share)}
     with ExitStack() as stack:
         stack.enter_context(environment())  # Dask sets variables for its workers in it
-        stack.enter_context(dask.config.set(_configuration(share)))
+        stack.enter_context(extra("dask").config.set(settings))
         start_trackers()
         with hold_interrupts():
             cluster = _local_cluster(number, gpus)
-            stack.callback(_end, cluster)
-            client = distributed.Client(cluster, set_as_default=False)
+            stack.callback(_close, cluster)
+            client = extra("distributed").Client(cluster, set_as_default=False)
             stack.callback(_close, client)
         yield client
 
@@ -224,53 +219,28 @@ def _local_cluster(number: int, gpus: Sequence[str]) -> Any:
     """Start a scheduler in this process, and processes that work."""
     distributed = extra("distributed")
     place = {"host": "127.0.0.1", "dashboard_address": "127.0.0.1:0"}
-    scheduler = {"cls": distributed.Scheduler, "options": {**place, "dashboard": True}}
-    options = {
-        **place,
-        "dashboard": False,
-        # Pieces use threads themselves.
-        "nthreads": 1,
-        # A share of the memory would end pieces that the machine can hold.
-        "memory_limit": 0,
-        "silence_logs": logging.CRITICAL,
-    }
-    variables = cycle([{"CUDA_VISIBLE_DEVICES": name} for name in gpus] or [{}])
-    workers = {
-        index: {"cls": distributed.Nanny, "options": {**options, "env": next(variables)}}
-        for index in range(number)
-    }
+    # Pieces use threads themselves, and a share of the memory would end some that the machine can
+    # hold.
+    alone = {"nthreads": 1, "memory_limit": 0, "silence_logs": logging.CRITICAL}
+    workers = {}
+    for index, gpu in zip(range(number), cycle(gpus or [None]), strict=False):
+        env = {} if gpu is None else {"CUDA_VISIBLE_DEVICES": gpu}
+        options = {**place, "dashboard": False, **alone, "env": env}
+        workers[index] = {"cls": distributed.Nanny, "options": options}
     with warnings.catch_warnings():
         # On a busy machine, it warns that directories are made slowly.
         warnings.filterwarnings("ignore", message="Creating scratch directories")
         try:
             return distributed.SpecCluster(
-                workers=workers, scheduler=scheduler, silence_logs=logging.CRITICAL
+                workers=workers,
+                scheduler={"cls": distributed.Scheduler, "options": {**place, "dashboard": True}},
+                silence_logs=logging.CRITICAL,
             )
         # Nothing but Dask is inside, which raises what a process did that never began.
         except Exception as error:
             raise WorkersLost(
                 f"the workers did not start ({first_sentence(error)}). Ask for fewer."
             ) from error
-
-
-def _configuration(share: int) -> dict[str, Any]:
-    """Return Dask's settings for workers that have so many cores each."""
-    environment = {f"{library}_NUM_THREADS": str(share) for library in ("OMP", "MKL", "OPENBLAS")}
-    return {
-        # What `cores` reads in the worker.
-        "distributed.nanny.pre-spawn-environ": {**environment, "LOKY_MAX_CPU_COUNT": str(share)},
-        # A piece that waits at a worker that dies would be blamed for it as well.
-        "distributed.scheduler.worker-saturation": 1.0,
-        # Its nanny sees when a worker of this machine dies. One that computes in a library for
-        # minutes does not answer, and lives.
-        "distributed.scheduler.worker-ttl": None,
-        # Dask's profiler looks at all threads 100 times a second. In Python 3.11 that stops a
-        # worker for ever if memory is cleaned up while a thread starts.
-        "distributed.worker.profile.enabled": False,
-        # On a busy machine a worker takes long to start, and to start anew.
-        "distributed.comm.timeouts.connect": "1 minute",
-        "distributed.deploy.lost-worker-timeout": "5 minutes",
-    }
 
 
 def _gpus() -> list[str]:
@@ -281,17 +251,12 @@ def _gpus() -> list[str]:
     return [str(number) for number in range(extra("torch").cuda.device_count())]
 
 
-def _end(cluster: Any) -> None:
-    """End a cluster of this machine and its processes, whatever they do."""
-    nannies = list(cluster.workers.values())
+def _close(connection: Any) -> None:
+    """Close a client, or a cluster with its processes; not for long, whatever they do."""
+    nannies = list(getattr(connection, "workers", {}).values())
     for nanny in nannies:
         nanny.close_gracefully()  # starts no other process
     end_at_once(nanny.pid for nanny in nannies)
-    _close(cluster)
-
-
-def _close(connection: Any) -> None:
-    """Close a client or a cluster; not for long, whatever the machine does besides."""
     with suppress(TimeoutError):
         connection.close(timeout=5)
 
@@ -334,11 +299,11 @@ def cluster_workers(
         if isinstance(where, str):
             stack.enter_context(_quiet_logs())
             local = re.fullmatch(r"local(?::([1-9]\d*))?", where)
-            client = stack.enter_context(
-                _local_client(int(local[1] or 0), device, cores_each)
-                if local
-                else _remote_client(where)
-            )
+            if local:
+                start = _local_client(int(local[1] or 0), device, cores_each)
+            else:
+                start = _remote_client(where)
+            client = stack.enter_context(start)
         with _name_loss():
             check_workers(client)
         yield ClusterWorkers(client)
@@ -357,12 +322,10 @@ def _remote_client(where: str) -> Iterator[Any]:
     except (OSError, TimeoutError) as error:
         remedy = (
             f" within {CONNECT_TIMEOUT:g} s. Start one with `dask scheduler`, or check the address."
+            if where == address
+            else f", which {where} names. The file may be left from a scheduler that has ended; "
+            f"start another with `dask scheduler --scheduler-file {where}`."
         )
-        if where != address:
-            remedy = (
-                f", which {where} names. The file may be left from a scheduler that has ended; "
-                f"start another with `dask scheduler --scheduler-file {where}`."
-            )
         raise WorkersLost(f"no Dask scheduler answers at {address}{remedy}") from error
     try:
         yield client

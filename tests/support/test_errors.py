@@ -12,15 +12,7 @@ from threading import Event
 import pytest
 
 from manifactor import ManifoldFactorizer, SampleWarning, datasets
-from manifactor._support.errors import (
-    extra,
-    first_sentence,
-    is_unsafe,
-    issue,
-    printable,
-    shell_line,
-    warn_caller,
-)
+from manifactor._support.errors import extra, first_sentence, is_unsafe, printable, shell_line
 
 
 @pytest.fixture
@@ -78,15 +70,6 @@ def test_a_warning_names_the_line_that_called_the_package():
     named = {Path(warning.filename).name for warning in caught}
     assert named == {"test_errors.py"}
     assert SampleWarning in {warning.category for warning in caught}
-
-
-def test_recorded_warnings_are_issued_once():
-    with warnings.catch_warnings(record=True, action="always") as recorded:
-        for _ in range(2):
-            warn_caller("few", SampleWarning)
-    with warnings.catch_warnings(record=True, action="always") as caught:
-        issue(recorded)
-    assert [(str(each.message), each.category) for each in caught] == [("few", SampleWarning)]
 
 
 def test_fits_that_overlap_in_threads_leave_the_filters_of_warnings_alone():

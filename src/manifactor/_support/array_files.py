@@ -1,7 +1,4 @@
-"""Arrays in .npy files and .npz archives: sizes are checked before they are read.
-
-No pickled object is ever loaded.
-"""
+"""Arrays in .npy files and .npz archives: sizes are checked first, and nothing is unpickled."""
 
 import errno
 import io
@@ -27,8 +24,8 @@ from manifactor._support.memory import require_memory, require_plausible
 class BoundedFile(io.BufferedReader):
     """A binary file, open for reading, of so many bytes: `size`.
 
-    Python makes room for as many bytes as it is asked to read, even if the file is shorter. Formats
-    that store lengths could ask for any number.
+    Python makes room for as many bytes as it is asked to read, even if the file is shorter, and
+    stored lengths could ask for any number.
     """
 
     def __init__(self, path: Path) -> None:
@@ -42,24 +39,10 @@ class BoundedFile(io.BufferedReader):
         return super().read(left if count is None or count < 0 else min(count, left))
 
 
-@dataclass(frozen=True)
-class NpyHeader:
-    """What an .npy file holds."""
+def npy_header(file: BinaryIO, size: int) -> tuple[tuple[int, ...], int, int]:
+    """Return shape, item size and bytes after the values in an .npy file of so many bytes.
 
-    shape: tuple[int, ...]
-    dtype: np.dtype  # without objects. Names of its fields may be garbled in a file of version 3.
-    start: int  # where the values start, in bytes
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of all values."""
-        return prod(self.shape) * self.dtype.itemsize
-
-
-def npy_header(file: BinaryIO, size: int) -> NpyHeader:
-    """Read the header of an .npy file and check it against the size of the file.
-
-    Nothing is allocated for the values, and nothing is unpickled.
+    The header is checked against the size of the file; nothing is allocated for the values.
     """
     try:
         # Version 3 is version 2 in another encoding, in which names of fields may differ; shape and
@@ -81,15 +64,16 @@ def npy_header(file: BinaryIO, size: int) -> NpyHeader:
         raise ValueError("its header cannot be read") from error
     if dtype.hasobject:
         raise ValueError("it holds objects, which would have to be unpickled")
-    header = NpyHeader(shape, dtype, file.tell())
+    left = size - file.tell()
     # True and False count as numbers in the header, and not in a shape.
     sides = all(type(side) is int and 0 <= side <= size for side in shape)
-    if dtype.itemsize == 0 or not sides or header.nbytes > size - header.start:
+    needed = prod(shape) * dtype.itemsize
+    if dtype.itemsize == 0 or not sides or needed > left:
         raise ValueError(
             f"its header describes an array of shape {shape} with values of {dtype.itemsize} "
-            f"bytes, and {max(size - header.start, 0)} bytes follow"
+            f"bytes, and {max(left, 0)} bytes follow"
         )
-    return header
+    return shape, dtype.itemsize, left - needed
 
 
 class ArrayFileError(ValueError):
@@ -137,21 +121,21 @@ class ArrayArchive:
         headers = [self._header(name) for name in chosen]
         stored = self.path.stat().st_size
         try:
-            for header in headers:
-                require_plausible(self.path, header.shape, stored, itemsize=header.dtype.itemsize)
-            sizes = (prod(npy.shape) * max(itemsize, npy.dtype.itemsize) for npy in headers)
+            for shape, size in headers:
+                require_plausible(self.path, shape, stored, itemsize=size)
+            sizes = (prod(shape) * max(itemsize, size) for shape, size in headers)
             require_memory(self.path, sum(sizes))
         except ValueError as error:
             raise ArrayFileError(str(error)) from error
         return {name: self._array(name) for name in chosen}
 
-    def _header(self, name: str) -> NpyHeader:
+    def _header(self, name: str) -> tuple[tuple[int, ...], int]:
         info = self.members[name]
         with name_damage(self.path, name), self.file.open(info) as member:
-            header = npy_header(cast(BinaryIO, member), info.file_size)
-            if header.nbytes < info.file_size - header.start:
+            shape, itemsize, more = npy_header(cast(BinaryIO, member), info.file_size)
+            if more:
                 raise ValueError("it has more bytes than its shape")
-        return header
+        return shape, itemsize
 
     def _array(self, name: str) -> np.ndarray:
         with name_damage(self.path, name), self.file.open(self.members[name]) as member:

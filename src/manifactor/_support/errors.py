@@ -22,10 +22,7 @@ class NothingFoundError(ValueError):
 
 
 def first_sentence(error: BaseException) -> str:
-    """Return the first sentence of an error without its full stop, or its class.
-
-    Other libraries go on with advice, which may fill a page.
-    """
+    """Return the first sentence of an error, after which libraries give advice, or its class."""
     first, *_ = str(error).splitlines() or [type(error).__name__]
     return first.partition(". ")[0].rstrip(".")
 
@@ -41,23 +38,12 @@ def listed(items: Iterable[str]) -> str:
     return f"{', '.join(first)} and {last}" if first else last
 
 
-# Optional packages, imported where they are used.
-
-# The extra that installs each package; "cryoem" for all others.
+# The extra that installs each optional package; "cryoem" for all others.
 EXTRAS = {
-    "PIL": "plots",
-    "cloudpickle": "cluster",
-    "cv2": "video",
-    "dask": "cluster",
-    "distributed": "cluster",
-    "faiss": "ann",
-    "jinja2": "plots",
-    "matplotlib": "plots",
-    "pydantic": "explore",
-    "starlette": "explore",
-    "torch": "gpu",
-    "uvicorn": "explore",
-    "zarr": "cluster",
+    **dict.fromkeys(("cloudpickle", "dask", "distributed", "zarr"), "cluster"),
+    **dict.fromkeys(("pydantic", "starlette", "uvicorn"), "explore"),
+    **dict.fromkeys(("PIL", "jinja2", "matplotlib"), "plots"),
+    **{"cv2": "video", "faiss": "ann", "torch": "gpu"},
 }
 
 
@@ -83,10 +69,6 @@ def extra(name: str) -> ModuleType:
 
 # Text from files and of paths, written so that it steers no terminal and no shell.
 
-# Control characters, invisible ones that turn the direction of writing, bytes of file names that
-# are not text, and ends of lines or paragraphs.
-UNSAFE = ("Cc", "Cf", "Cs", "Zl", "Zp")
-
 
 def printable(text: str, *, but: str = "") -> str:
     """Return a text whose control characters are written as escapes."""
@@ -100,22 +82,23 @@ def printable(text: str, *, but: str = "") -> str:
 
 
 def is_unsafe(sign: str) -> bool:
-    """Return whether a character is not to be sent to a terminal."""
-    return category(sign) in UNSAFE
+    """Return whether a character is not to be sent to a terminal.
+
+    Such are control characters, invisible ones that turn the direction of writing, bytes of file
+    names that are not text, and ends of lines or paragraphs.
+    """
+    return category(sign) in ("Cc", "Cf", "Cs", "Zl", "Zp")
 
 
 def shell_line(*words: str | os.PathLike[str]) -> str:
-    r"""Return a command for a shell in one line, its words quoted where needed.
-
-    Words with control characters are quoted as bash, ksh and zsh read them.
-    """
+    """Return a command for a shell in one line, its words quoted where needed."""
     return " ".join(_quoted(os.fspath(word)) for word in words)
 
 
 def _quoted(word: str) -> str:
     if not any(map(is_unsafe, word)):
         return shlex.quote(word)
-    # In bytes: a name that is not text has no characters.
+    # As bash, ksh and zsh read it, in bytes: a name that is not text has no characters.
     safe = (
         chr(byte) if 32 <= byte < 127 and byte not in b"\\'" else f"\\x{byte:02x}"
         for byte in os.fsencode(word)
@@ -124,8 +107,6 @@ def _quoted(word: str) -> str:
 
 
 # Warnings that name the caller's line, however deep inside they arise.
-
-PACKAGE = __name__.partition(".")[0]
 
 
 @dataclass(frozen=True)
@@ -153,22 +134,8 @@ def reasons_told() -> Iterator[None]:
 
 
 def warn_caller(message: str, category: type[Warning]) -> None:
-    """Warn with the line that called this package.
-
-    A fixed `stacklevel` would name another line as soon as a function is added between the caller
-    and the warning.
-    """
+    """Warn with the line that called this package."""
     level, frame = 1, sys._getframe()
-    while (
-        frame.f_back is not None
-        and frame.f_globals.get("__name__", "").partition(".")[0] == PACKAGE
-    ):
+    while frame.f_back and frame.f_globals.get("__name__", "").split(".")[0] == "manifactor":
         level, frame = level + 1, frame.f_back
     warnings.warn(message, category, stacklevel=level)
-
-
-def issue(recorded: Iterable[warnings.WarningMessage]) -> None:
-    """Issue warnings that were recorded, for the lines that they name, each once."""
-    different = {(str(each.message), each.filename, each.lineno): each for each in recorded}
-    for warning in different.values():
-        warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)

@@ -2,9 +2,8 @@
 
 An output is written under a hidden name beside its place, ``.run.new.RANDOM``, synced, and then
 renamed. A folder that it replaces is exchanged for it in one call; where the system has none, it is
-called ``.run.old.RANDOM`` until the new one is in its place. A command claims its output by the
-lock of a file beside it, ``.run.manifactor.lock``. The lock ends with the process, however that
-ends; whoever holds it removes what an earlier command has left.
+called ``.run.old.RANDOM`` until the new one is in its place. The lock of a file beside an output,
+``.run.manifactor.lock``, ends with the process; whoever holds it removes what others have left.
 """
 
 import ctypes
@@ -28,8 +27,7 @@ def require_regular_file(path: Path, what: str = "the input") -> None:
     To open a named pipe waits until somebody writes into it, perhaps for ever; a device may have no
     end.
     """
-    problem = irregularity(path)
-    if problem:
+    if problem := irregularity(path):
         raise ValueError(f"{what} must be a file; {path} {problem}.")
 
 
@@ -54,10 +52,7 @@ def irregularity(path: Path) -> str:
 
 
 def real_path(path: Path) -> Path:
-    """Return an absolute path without links; a link to itself stays as it is.
-
-    `Path.resolve` raises a RuntimeError for such a link.
-    """
+    """Return an absolute path without links; `Path.resolve` raises for a link to itself."""
     return Path(os.path.realpath(path))
 
 
@@ -80,20 +75,16 @@ claims = ExitStack()
 
 
 def claim(place: Path) -> bool:
-    """Claim an output for this process, until `claims` is closed.
-
-    What an earlier command has left of it is removed. Return whether an output that was moved away
-    by a command that was killed is in its place again.
-    """
+    """Hold an output until `claims` is closed; return what `hold` yields."""
     # Some time: another command may just be removing its lock.
     return claims.enter_context(hold(place, patience=0.25))
 
 
 @contextmanager
 def hold(place: Path, *, patience: float = 60.0) -> Iterator[bool]:
-    """Hold the lock of an output inside this context, unless this thread holds it already.
+    """Hold the lock of an output inside this context, and remove what killed commands left of it.
 
-    Yield whether an output that was moved away is in its place again.
+    Yield whether an output that one of them had moved away is in its place again.
     """
     from filelock import FileLock, Timeout  # not needed by commands that write nothing
 
@@ -119,13 +110,12 @@ def hold(place: Path, *, patience: float = 60.0) -> Iterator[bool]:
         # Somebody else's lock, who may have been killed, or a file system without locks: that must
         # not stop this command. Where nothing can be written at all, writing says so.
         pass
-    first = lock.lock_counter == 1
+    first = lock.lock_counter == 1  # no context around this one in this thread
     try:
         if first:
+            who = f"process {os.getpid()} on {socket.gethostname()}"
             with suppress(OSError):
-                path.write_text(
-                    f"process {os.getpid()} on {socket.gethostname()}", encoding="utf-8"
-                )
+                path.write_text(who, encoding="utf-8")
         yield first and clear_leftovers(place)
     finally:
         # The file is removed before its lock ends: filelock takes no lock of a removed file.
@@ -135,10 +125,7 @@ def hold(place: Path, *, patience: float = 60.0) -> Iterator[bool]:
 
 
 def clear_leftovers(place: Path) -> bool:
-    """Remove what a killed command has left of an output, which this process has claimed.
-
-    Return whether an old output is in its place again, because no new one was.
-    """
+    """Remove what a killed command has left; return whether it had to put the old output back."""
     restored = False
     for old in _left(place, "old"):
         if os.path.lexists(place):
@@ -164,7 +151,7 @@ def _left(place: Path, state: str) -> list[Path]:
 
 
 def name_beside(place: Path, state: str) -> Path:
-    """Return a free name for something temporary beside an output: "new", or "old"."""
+    """Return a free name beside an output: a rename is atomic within one file system only."""
     return place.with_name(f".{place.name}.{state}.{os.urandom(4).hex()}")
 
 
@@ -173,11 +160,10 @@ def name_beside(place: Path, state: str) -> Path:
 
 @contextmanager
 def temporary(path: Path, *, folder: bool = False, remedy: str = "") -> Iterator[Path]:
-    """Yield a new file or folder beside `path`; remove it unless renamed.
+    """Yield a new file or folder beside `path`, which is removed unless it was renamed.
 
     Refuse where nothing can be written.
     """
-    # Beside `path`, since a rename is atomic only within one file system.
     beside = name_beside(path, "new")
     try:
         beside.mkdir() if folder else beside.touch(exist_ok=False)
@@ -203,11 +189,7 @@ def remove(path: Path) -> None:
 
 
 def write_whole(path: Path, write: Callable[[BinaryIO], object]) -> None:
-    """Call ``write(file)`` on a temporary file beside `path`, then rename it.
-
-    If anything fails, `path` is left as it was and the temporary file is removed. The file is on
-    the disk before it is renamed.
-    """
+    """Call ``write(file)`` on a temporary file, then rename it; on failure, leave `path` alone."""
     with temporary(path) as beside:
         with beside.open("wb") as file:
             write(file)
@@ -223,10 +205,7 @@ def write_bytes(path: Path, content: bytes) -> None:
 
 
 def write_new(path: Path, write: Callable[[BinaryIO], object]) -> None:
-    """Write a file as `write_whole` does; raise FileExistsError if the name is taken.
-
-    Even by a link that leads nowhere, and by another command that writes now.
-    """
+    """Write a file as `write_whole` does; raise FileExistsError if a file or link has its name."""
     with hold(path):
         if os.path.lexists(path):
             raise FileExistsError(path)
@@ -235,11 +214,7 @@ def write_new(path: Path, write: Callable[[BinaryIO], object]) -> None:
 
 @contextmanager
 def whole_folder(folder: Path) -> Iterator[Path]:
-    """Yield a temporary folder that replaces `folder` on success.
-
-    If anything fails inside of the context, `folder` is left as it was and the temporary folder is
-    removed.
-    """
+    """Yield a temporary folder that replaces `folder` on success; a failure leaves it as it was."""
     with temporary(folder, folder=True) as beside:
         yield beside
         replace_folder(beside, folder)
@@ -289,10 +264,7 @@ def _sync(path: Path) -> None:
 
 
 def require_place(path: Path, *, remedy: str = "") -> None:
-    """Refuse a path at which no file or folder can be written.
-
-    The parent must be a writable folder, and the name one that its file system takes.
-    """
+    """Refuse a path at which no file or folder can be written."""
     if path.name in ("", ".."):
         raise ValueError(f"the output must have a name; got {path}. {remedy}".rstrip())
     # Permissions alone do not tell: root has all of them, and disks are read-only.

@@ -23,8 +23,7 @@ CGROUP_1 = (
 def available_memory() -> float:
     """Return the bytes that this process may take beyond those that it has.
 
-    That is what is free on the machine, and within the limits of its job: batch systems, systemd
-    and containers set them by control groups.
+    Batch systems, systemd and containers limit them by control groups.
     """
     left = (psutil.virtual_memory().available, *left_in_groups(Path("/")))
     return SHARE * max(0.0, min(left))
@@ -47,22 +46,15 @@ def left_in_groups(root: Path) -> Iterator[float]:
         top = root / folder
         # A container may not show the groups above its own, nor its own name.
         for group in (top / name.lstrip("/") / "any").parents:
-            if (group / limit).is_file() and (group / use).is_file():
-                yield _left(group, limit, use, cache)
+            most, used, stat = group / limit, group / use, group / "memory.stat"
+            if most.is_file() and used.is_file():
+                lines = stat.read_text().splitlines() if stat.is_file() else []
+                counts = dict(line.split() for line in lines)
+                reclaimable = sum(int(counts.get(name, 0)) for name in cache)
+                bytes_at_most = float(most.read_text().replace("max", "inf"))
+                yield bytes_at_most - int(used.read_text()) + reclaimable
             if group == top:
                 break
-
-
-def _left(group: Path, limit: str, use: str, cache: tuple[str, ...]) -> float:
-    """Return the bytes left in one group."""
-    most = (group / limit).read_text().strip()
-    if most == "max":
-        return float("inf")
-    stat = group / "memory.stat"
-    lines = stat.read_text().splitlines() if stat.is_file() else []
-    counts = dict(line.split() for line in lines)
-    reclaimable = sum(int(counts.get(name, 0)) for name in cache)
-    return float(most) - int((group / use).read_text()) + reclaimable
 
 
 # Sizes that headers claim, compared before anything is allocated.
@@ -83,11 +75,11 @@ def require_plausible(path: Path, shape: Sequence[int], stored: int, *, itemsize
         )
 
 
-# What to do about an array that does not fit into memory.
-IN_PARTS = "Save the array as an .npy file, which is read in parts."
-
-
-def require_memory(path: Path, needed: float, remedy: str = IN_PARTS) -> None:
+def require_memory(
+    path: Path,
+    needed: float,
+    remedy: str = "Save the array as an .npy file, which is read in parts.",
+) -> None:
     """Refuse to read a file into more memory than is available."""
     available = available_memory()
     if needed > available:

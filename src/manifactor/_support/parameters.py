@@ -27,15 +27,14 @@ def require_columns_of_numbers(X) -> None:
         return
     cells = {name: _first_no_number(np.asarray(X[name])) for name in X.columns}
     names = [name for name, cell in cells.items() if cell is not None]
-    if not names:
-        return
     listed, more = ", ".join(map(repr, names[:4])), ""
     if len(names) > 4:
         listed, more = f"{listed}, ...", f", {len(names)} columns in all"
-    raise ValueError(
-        f"`X` must hold numbers only; column {names[0]!r} holds {str(cells[names[0]])[:40]!r}. "
-        f"Leave out what is not a measurement: X.drop(columns=[{listed}]){more}."
-    )
+    if names:
+        raise ValueError(
+            f"`X` must hold numbers only; column {names[0]!r} holds {str(cells[names[0]])[:40]!r}. "
+            f"Leave out what is not a measurement: X.drop(columns=[{listed}]){more}."
+        )
 
 
 def _first_no_number(column: np.ndarray):
@@ -106,7 +105,6 @@ def require_count(name: str, value, *, low: int, high: int, n_samples: int | Non
 
 
 def _or_auto(name: str) -> str:
-    """Return that a parameter may also be "auto", if it may."""
     return "'auto' or " if name in AUTOMATIC else ""
 
 
@@ -155,9 +153,9 @@ def given(value: Any) -> Choice:
 
 def choices_as_json(choices: Mapping[str, Choice]) -> dict[str, dict]:
     """Return choices as run.json has them; records become their names in words."""
-
-    def plain(value: Any) -> Any:
-        value = value.item() if isinstance(value, np.generic) else value
-        return value if isinstance(value, str | int | float | None) else str(value)
-
-    return {name: {"value": plain(c.value), "why": c.why} for name, c in choices.items()}
+    entries = {}
+    for name, choice in choices.items():
+        value = choice.value.item() if isinstance(choice.value, np.generic) else choice.value
+        plain = isinstance(value, str | int | float | None)
+        entries[name] = {"value": value if plain else str(value), "why": choice.why}
+    return entries

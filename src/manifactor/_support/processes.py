@@ -20,17 +20,15 @@ def end_at_once(pids: Iterable[int | None]) -> None:
 
 
 def start_trackers() -> None:
-    """Start the processes that remove what other processes leave, before any other is started.
+    """Start the processes of Python and joblib that remove what others leave, before any other.
 
-    Python and joblib have one each. They ignore what ends a command, but SIGHUP, which a closed
-    terminal sends to all processes: it is held back.
+    They ignore what ends a command, but SIGHUP, which a closed terminal sends to all processes.
     """
     from multiprocessing import resource_tracker
 
     from joblib.externals.loky.backend import resource_tracker as loky_tracker
 
-    # An interrupt kills processes with what they hold, such as semaphores. The trackers clean up,
-    # and need not warn of it.
+    # They need not warn of what they remove, such as semaphores of killed processes.
     with hold_interrupts(), environment(PYTHONWARNINGS="ignore"):
         resource_tracker.ensure_running()
         loky_tracker.ensure_running()
@@ -51,10 +49,9 @@ def environment(**values: str) -> Iterator[None]:
 
 @contextmanager
 def hold_interrupts() -> Iterator[None]:
-    """Hold back SIGINT and SIGHUP inside this context.
+    """Hold back SIGINT and SIGHUP inside this context, and in processes that are started inside.
 
-    Processes started inside inherit the mask. Ctrl-C reaches all processes of a terminal, and only
-    this one must answer it: when they are started, and can be ended.
+    Ctrl-C reaches all processes of a terminal, and only this one must answer it.
     """
     if not hasattr(signal, "pthread_sigmask"):  # not on Windows
         yield

@@ -20,17 +20,14 @@ STEADY = ("images", "places")
 
 
 class ProgressBars:
-    """One progress bar for each stage on a terminal, nothing in a pipe or a file.
-
-    Called as ``bars(stage, fraction)``; a bar is closed when its fraction reaches 1.
-    """
+    """One progress bar for each stage on a terminal, nothing in a pipe or a file."""
 
     def __init__(self) -> None:
         """Start without bars."""
         self.open: dict[str, tqdm] = {}
 
     def __call__(self, stage: str, fraction: float) -> None:
-        """Show the fraction of a stage that is done."""
+        """Show the fraction of a stage that is done; at 1, close its bar."""
         if stage not in self.open:
             times = "{elapsed}, {remaining} left" if stage in STEADY else "{elapsed_s:.1f} s"
             self.open[stage] = _bar(stage, times)
@@ -45,13 +42,12 @@ class ProgressBars:
         return self
 
     def __exit__(self, *_) -> None:
-        # A stage that was interrupted leaves its bar open; closing it ends its line, so that the
-        # message which follows starts on a line of its own.
+        # Bars of interrupted stages: the next message starts on a line of its own.
         for bar in self.open.values():
             bar.close()
 
 
-def stage_lines(name: str) -> "Callback":
+def _stage_lines(name: str) -> "Callback":
     """Return a callback that prints one line for each finished stage, with its seconds."""
     begun: dict[str, float] = {}
 
@@ -79,7 +75,7 @@ def shown_progress(
         return
     on_terminal = sys.stderr is not None and sys.stderr.isatty()
     with ProgressBars() as bars:
-        show = bars if on_terminal or _in_notebook() else stage_lines(name)
+        show = bars if on_terminal or _in_notebook() else _stage_lines(name)
 
         def both(stage: str, fraction: float) -> None:
             show(stage, fraction)
@@ -90,12 +86,10 @@ def shown_progress(
 
 
 def _in_notebook() -> bool:
-    """Return whether tqdm finds a notebook that can draw its bars."""
-    if "IPython" not in sys.modules:
-        return False
-    # It warns where a package is missing that the bars need, and names it.
-    chosen = import_module("tqdm.auto").tqdm
-    return issubclass(chosen, import_module("tqdm.notebook").tqdm)
+    """Return whether tqdm finds a notebook that can draw its bars; else it may warn why not."""
+    return "IPython" in sys.modules and issubclass(
+        import_module("tqdm.auto").tqdm, import_module("tqdm.notebook").tqdm
+    )
 
 
 def _bar(stage: str, times: str) -> "tqdm":

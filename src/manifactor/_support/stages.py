@@ -20,28 +20,23 @@ Callback = Callable[[str, float], None]
 
 
 class Stages:
-    """Results of finished stages, each under a key of everything it depends on.
-
-    - timings: seconds of the stages that were computed since `start`
-    """
+    """Results of finished stages, each under a key of everything it depends on."""
 
     def __init__(
         self, kept: dict[str, tuple[str, Any]] | None = None, *, keeps: bool = True
     ) -> None:
         """Remember the results of an earlier computation; without `keeps`, take time only."""
         self.kept, self.keeps = dict(kept or {}), keeps
-        self.timings: dict[str, float] = {}
+        self.timings: dict[str, float] = {}  # seconds of stages computed since `start`
         self._callback: Callback | None = None
         self._seed: int | None = None
 
     def start(self, callback: Callback | None = None, seed: int | None = None) -> "Stages":
-        """Begin a computation: no timings yet, progress goes to `callback`.
+        """Begin a computation with the seed of stages that draw random numbers.
 
-        `seed` becomes part of the key of stages that draw random numbers. With None, a kept result
-        serves whatever numbers it was drawn with.
+        With None, a kept result serves whatever numbers it was drawn with.
         """
-        self.timings = {}
-        self._callback, self._seed = callback, seed
+        self.timings, self._callback, self._seed = {}, callback, seed
         return self
 
     def random_key(self, *parts: Any) -> str:
@@ -70,10 +65,7 @@ class Stages:
         workers: Workers = Here(),
         report: Report = ignored,
     ) -> Iterator[Any]:
-        """Yield ``work(*job)`` of each job, in input order.
-
-        Stages that are written to disk keep the results of a long stage piece by piece.
-        """
+        """Yield ``work(*job)`` of each job, in input order; stages on disk keep each piece."""
         return workers.map(work, jobs, report=report)
 
     @contextmanager
@@ -95,14 +87,13 @@ class Stages:
 def fingerprint(*parts: Any) -> str:
     """Return a short text that differs where arrays, sparse matrices or settings do."""
     digest = hashlib.blake2b(digest_size=16)
-    for part in parts:
-        arrays = [part.data, part.indices, part.indptr] if sp.issparse(part) else [part]
-        for array in arrays:
-            if isinstance(array, np.ndarray):
-                digest.update(f"{array.dtype} {array.shape} ".encode())
-                digest.update(b"".join(_digests(array)))
+    for whole in parts:
+        sparse = sp.issparse(whole)
+        for part in (whole.data, whole.indices, whole.indptr) if sparse else (whole,):
+            if isinstance(part, np.ndarray):
+                digest.update(f"{part.dtype} {part.shape} ".encode() + b"".join(_digests(part)))
             else:
-                digest.update(f"{array!r}; ".encode())
+                digest.update(f"{part!r}; ".encode())
     return digest.hexdigest()
 
 

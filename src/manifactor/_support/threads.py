@@ -20,7 +20,6 @@ from manifactor._support.values import ceil_div
 
 T = TypeVar("T")
 
-
 _blas_limit = Lock()
 
 
@@ -28,9 +27,8 @@ _blas_limit = Lock()
 def one_blas_thread() -> Iterator[None]:
     """Limit BLAS to one thread inside this context; contexts may nest and overlap.
 
-    The limit belongs to the process. The first context to enter sets it and lifts it again;
-    contexts that are entered meanwhile, in this or in other threads, do nothing. Nobody ever waits,
-    so a worker that is forked inside a context cannot deadlock.
+    The limit belongs to the process: the first context sets and lifts it, and those entered
+    meanwhile, in any thread, do nothing. Nobody waits, so that a forked worker cannot deadlock.
     """
     lock = _blas_limit  # a child forked inside the context has another one
     if not lock.acquire(blocking=False):
@@ -55,23 +53,20 @@ if hasattr(os, "register_at_fork"):  # not on Windows
 
 @cache
 def _libraries() -> ThreadpoolController:
-    """Return the BLAS libraries of the process; the search takes as long as a solve."""
+    """Find the BLAS libraries of the process, which takes as long as a solve."""
     return ThreadpoolController()
 
 
 @cache
 def cores() -> int:
-    """Return how many cores this process may use by its affinity and its control group."""
-    # Once: control groups are read from files, and loops ask for it in every step.
+    """Return how many cores this process may use; loops ask for it in every step."""
     return cpu_count()
 
 
 def thread_count(n_jobs: int | None) -> int:
-    """Return how many threads `n_jobs` asks for, as in scikit-learn.
+    """Return how many threads of this process `n_jobs` asks for, as in scikit-learn.
 
-    -1 is all cores, -2 all but one. None is 1, or what `joblib.parallel_config` says. Unlike
-    joblib, which counts workers of its active backend, this counts cores: the threads belong to
-    this process.
+    -1 is all cores, -2 all but one. None is 1, or what `joblib.parallel_config` says.
     """
     if n_jobs is None:
         _, n_jobs = get_active_backend()
@@ -85,13 +80,8 @@ def map_threads(work: Callable[..., T], *items: Sequence) -> list[T]:
 
 
 def over_cores(work: Callable[..., T], *items: Sequence) -> Iterator[T]:
-    """Yield `work` of each item in input order, computed on all cores.
-
-    Two items for each core are ahead of what was taken: results stay few, however slow whoever
-    takes them is.
-    """
-    # Each in a copy of the caller's context, whose variables say, for instance, what numpy does
-    # about an overflow.
+    """Yield `work` of each item in input order, computed on all cores, two items a core ahead."""
+    # Each in a copy of the caller's context, which says what numpy does about an overflow.
     tasks = [partial(copy_context().run, work, *each) for each in zip(*items, strict=True)]
     # One item, or one core, needs no thread.
     if min(len(tasks), cores()) < 2:
@@ -123,9 +113,8 @@ def map_panels(
 def row_slices(n_rows: int, at_most: int, *, at_least: int = 1, suits: int = 16) -> list[slice]:
     """Return equal slices of rows within the limits, the same on all machines.
 
-    Sums over slices depend on how many there are, in the last digits. So their number does not
-    depend on the cores but suits most numbers of them: it is a multiple of `suits`, or of a power
-    of two if there are not enough rows.
+    Sums over slices depend on how many there are, in the last digits. So their number suits most
+    numbers of cores: it is a multiple of `suits`, or of a power of two if there are few rows.
     """
     most = max(1, n_rows // at_least)
     fewest = ceil_div(n_rows, at_most)

@@ -9,7 +9,6 @@ import numpy as np
 # What to do about samples with bad values.
 REMEDIES = ("remove those samples", "fill the values in")
 
-
 # Squares of values end at 1e308 in double precision, and at 3e38 in single. The margin allows sums
 # of 10^8 squared differences. Squares of differences below the least spread vanish, or lose digits.
 LARGEST, LARGEST_SINGLE = 1e150, 1e15
@@ -18,11 +17,11 @@ LEAST_SPREAD, LEAST_SPREAD_SINGLE = 1e-150, 1e-15
 
 @dataclass(frozen=True)
 class BadValues:
-    """Values that are not finite, or, where all are, too large."""
+    """How many values are not finite, or, where all are, too large, and the first of them."""
 
-    count: int  # number of such values
-    place: tuple[int, ...]  # indices of the first
-    value: float  # the first
+    count: int
+    place: tuple[int, ...]
+    value: float
     limit: float  # what finite values must stay below
 
     def message(
@@ -73,14 +72,11 @@ def require_values(
     names: Sequence[str | int] | None = None,
     argument: str = "X",
 ) -> None:
-    """Refuse values that are not finite, and those whose squares are not.
+    """Refuse values, (n_samples, n_features) or (n,), whose squares are not finite.
 
     Distances would be NaN or infinite, for which searches name samples that do not exist.
-
-    Shapes: X (n_samples, n_features) or (n,).
     """
-    bad = bad_values(X)
-    if bad is not None:
+    if bad := bad_values(X):
         raise ValueError(bad.message(f"`{argument}`", names, first_row=first_row))
 
 
@@ -89,11 +85,9 @@ def _label(column: int, names: Sequence[str | int] | None) -> str:
 
 
 def require_spread(X: np.ndarray, *, names: Sequence[str | int] | None = None) -> None:
-    """Refuse samples whose differences vanish, squared or beside their values.
+    """Refuse samples, (n_samples, n_features), whose differences vanish, squared or beside values.
 
     Samples that are all equal pass.
-
-    Shapes: X (n_samples, n_features).
     """
     low, high = X.min(axis=0), X.max(axis=0)
     spread = float((high - low).max())
@@ -127,12 +121,8 @@ Numbers = TypeVar("Numbers", float, np.ndarray)
 
 
 def quotient(numerator: Numbers | float, denominator: Numbers) -> Numbers:
-    """Return the quotient by numbers that are not negative, never nan where they are 0.
-
-    There it is 0 if the numerator is 0 too, and very large or infinite otherwise.
-    """
-    dtype = np.result_type(numerator, denominator, 0.0)
+    """Return the quotient by numbers that are not negative; by 0 it is 0, or very large."""
     # A smaller number would be 0 in single precision.
-    smallest = np.finfo(dtype).tiny
+    smallest = np.finfo(np.result_type(numerator, denominator, 0.0)).tiny
     with np.errstate(over="ignore"):
         return numerator / np.maximum(denominator, smallest)

@@ -49,9 +49,8 @@ def ignored(fraction: float) -> None:
 class Workers:
     """Workers that independent pieces of work can be mapped over.
 
-    A piece is a function of a module, which other processes can import, and its arguments. Results
-    do not depend on who does the work. Nothing is done before the first result is asked for.
-    Whoever stops iterating cancels the pieces that are not done.
+    A piece is a function that other processes can import, and its arguments. Nothing is done before
+    the first result is asked for; whoever stops iterating cancels the pieces that are not done.
     """
 
     @property
@@ -60,11 +59,7 @@ class Workers:
         return 1
 
     def map(self, work: Work, jobs: Jobs, *, report: Report = ignored) -> Iterator[Any]:
-        """Yield ``work(*job)`` of each job, in input order.
-
-        The first error of a piece ends the iteration; pieces that are not done then are cancelled.
-        `report` is called with the fraction of the jobs that is done.
-        """
+        """Yield ``work(*job)`` of each job, in input order; the first error cancels the others."""
         return in_order(self.outcomes(work, jobs, report=report))
 
     def outcomes(self, work: Work, jobs: Jobs, *, report: Report = ignored) -> Outcomes:
@@ -88,15 +83,14 @@ class Here(Workers):
 
 @dataclass(frozen=True)
 class Processes(Workers):
-    """Processes of this machine, or the workers of the active backend of joblib.
+    """Processes of this machine, which share its cores, or the workers of joblib's active backend.
 
-    Processes share the cores. An interrupt, or the end of the iteration, ends them at once. If one
-    is ended from outside, the pieces that are not done are done again one by one, each in a process
-    of its own.
+    An interrupt, or the end of the iteration, ends them at once. If one is ended from outside, the
+    pieces that are not done are done again, each in a process of its own.
     """
 
-    # Number of processes; None for one on each core that this process may use. A single one is this
-    # process. A backend that knows its own number of workers, as that of Dask, uses them all.
+    # None for one on each core. A single one is this process. A backend that knows its own number
+    # of workers, as that of Dask, uses them all.
     n_jobs: int | None = None
 
     @property
@@ -157,10 +151,9 @@ def _done_alone(piece: Piece) -> Outcome:
 
 @contextmanager
 def _end_at_exit(parallel: Parallel) -> Iterator[Parallel]:
-    """Enter joblib's context, and end the processes that it started at the exit.
+    """Enter joblib's context, and end the processes that it started, which it would let live.
 
-    joblib lets idle processes live for five minutes. Processes that ran before, for somebody else,
-    are left alone.
+    Processes that ran before, for somebody else, are left alone.
     """
     modules = [type(child).__module__ for child in active_children()]
     ours = not any(module.startswith("joblib.") for module in modules)
@@ -189,11 +182,7 @@ def in_order(outcomes: Outcomes) -> Iterator[Any]:
 
 
 def outcome(index: int, work: Work, job: tuple) -> Outcome:
-    """Return the outcome of one piece, here and now.
-
-    The traceback of an error, which no pickle keeps, becomes a note. An error that does not survive
-    pickling is replaced by one that says the same.
-    """
+    """Return the outcome of one piece, done here; any error can be pickled, its traceback noted."""
     try:
         return Outcome(index, work(*job))
     # The boundary of a piece: its error, of any kind, is raised by who asked for it.
@@ -206,14 +195,8 @@ def outcome(index: int, work: Work, job: tuple) -> Outcome:
         return Outcome(index, error=error)
 
 
-# Records that travel to other processes.
-
-
 class PickledFields:
-    """A frozen dataclass that is pickled without its cached properties.
-
-    They may be many times larger than the fields, and are computed again when needed.
-    """
+    """A frozen dataclass that is pickled without its cached properties, which may be far larger."""
 
     def __getstate__(self) -> dict:
         """Return the fields."""

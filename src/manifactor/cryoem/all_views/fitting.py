@@ -12,7 +12,7 @@ from scipy.linalg import eigh, null_space, orth
 from sklearn.base import clone
 from sklearn.neighbors import KNeighborsClassifier
 
-from manifactor._support.errors import NothingFoundError, issue, shell_line
+from manifactor._support.errors import NothingFoundError, Warned, shell_line, warn_all
 from manifactor._support.files import real_path
 from manifactor._support.memory import available_memory
 from manifactor._support.parameters import Choice, choices_as_json
@@ -188,7 +188,7 @@ def _factor(
                 of_one = _with_shape(seen[own], coordinates, among, of_one, scale, rng)
                 inside = shapes_in_words(of_one.evidence_.shapes)
     # What is said of clusters takes the place of warnings of them.
-    issue(warned if numbers is None else [])
+    warn_all(Warned(str(each.message), each.category) for each in warned if numbers is None)
     return AllViews(fit, rows, principal, where * scale, None, numbers, inside)
 
 
