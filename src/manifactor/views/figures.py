@@ -55,7 +55,7 @@ def panel(
     kind: str = "",
     scrolls: str = "",
 ) -> Figure:
-    """Return a drawing of that many inches."""
+    """Return what `draw` draws on axes of that many inches."""
     svg = svg_of(name, size, draw)
     return Figure(caption, f"{alt} {caption}", svg, kind=kind, scrolls=scrolls)
 
@@ -107,18 +107,16 @@ def embedding(fit: ManifoldFactorizer, f: int) -> Figure:
     factor = fit.factors_[f]
     total = len(factor.confidence)
     count = plots.drawn(total)
-    parts = [f"Samples {DRAWN[factor.topology]}."]
+    text = f"Samples {DRAWN[factor.topology]}."
     # The picture of an interval or a circle shows the confidence, too.
     if factor.coordinate is not None and is_doubtful(fit, f):
-        parts.append(_confidence_sentence(fit, f))
+        text += f" {_confidence_sentence(fit, f)}"
     if count < total:
-        parts.append(f"Drawn: {count:,} of {total:,} fitted samples.")
+        text += f" Drawn: {count:,} of {total:,} fitted samples."
     name = plots.COLOURED[factor.topology]
     alt = f"Cloud of {count:,} samples on factor {f + 1}, {factor.shape}, coloured by {name}."
-    svg = svg_of(
-        f"embedding{f + 1}", (3.3, 2.9), partial(_untitled, plots.embedding, fit=fit, factor=f)
-    )
-    return Figure(" ".join(parts), alt, svg, kind="cloud")
+    draw = partial(_untitled, plots.embedding, fit=fit, factor=f)
+    return replace(panel(f"embedding{f + 1}", draw, "", text, kind="cloud"), alt=alt)
 
 
 def _untitled(draw: Callable, ax, **of) -> None:
@@ -152,7 +150,6 @@ def _confidence_sentence(fit: ManifoldFactorizer, f: int) -> str:
 def histogram(fit: ManifoldFactorizer, f: int) -> Figure:
     """Return the histogram of a factor's coordinate."""
     factor = fit.factors_[f]
-    # The drawing in numbers, for readers who do not see it.
     length = 2 * np.pi if factor.topology == "circle" else 1
     counts = np.histogram(factor.coordinate, plots.PlotSettings.bins, (0, length))[0]
     text = (
@@ -205,13 +202,8 @@ def independence(fit: ManifoldFactorizer) -> Section:
         "alike, and all columns."
     )
     histograms = [_joint(fit, *pair) for pair in combinations(lines, 2)]
-    return _noted("independence", histograms, text, "Independence")
-
-
-def _noted(name: str, shown: list[Figure], text: str, title: str) -> Section:
-    """Return a section with a note below its figures; an empty one without figures."""
-    notes = [Figure(text, kind="broad")] if shown else []
-    return Section(name, figures=[*shown, *notes], title=title)
+    notes = [Figure(text, kind="broad")] if histograms else []
+    return Section("independence", figures=[*histograms, *notes], title="Independence")
 
 
 def _joint(fit: ManifoldFactorizer, one: int, other: int) -> Figure:
@@ -228,26 +220,22 @@ def _joint(fit: ManifoldFactorizer, one: int, other: int) -> Figure:
 
 def separation(fit: ManifoldFactorizer) -> Section:
     """Return the lines of coordinates that separate, and how lengths change along them."""
-    text = (
+    found = fit.evidence_.warp
+    if found is None or any(factor.coordinate is None for factor in fit.factors_):
+        return Section("separation")
+    text = "Lines of constant coordinates, in the colour of the factor that they follow."
+    alt = f"{plots.drawn(len(fit.spectrum_.weights)):,} samples with lines along both factors."
+    shown = [panel("web", partial(plots.web, fit=fit), alt, text, kind="turned")]
+    if fit.verdict_ == "separable" and len(found.length):
+        alt = "Curve of lengths along one factor over the coordinate on the other."
+        shown.append(panel("warp", partial(plots.warp, fit=fit), alt, str(found)))
+    elif fit.verdict_ == "separable":
+        shown = [replace(shown[0], caption=f"{text} {found}")]
+    note = (
         "Where coordinates separate without being a product, a step along one factor is longer at "
         "some coordinates on the other."
     )
-    return _noted("separation", _lengths(fit), text, "Lengths")
-
-
-def _lengths(fit: ManifoldFactorizer) -> list[Figure]:
-    found = fit.evidence_.warp
-    if found is None or any(factor.coordinate is None for factor in fit.factors_):
-        return []
-    text = "Lines of constant coordinates, in the colour of the factor that they follow."
-    alt = f"{plots.drawn(len(fit.spectrum_.weights)):,} samples with lines along both factors."
-    web = panel("web", partial(plots.web, fit=fit), alt, text, kind="turned")
-    if fit.verdict_ != "separable":
-        return [web]
-    if not len(found.length):
-        return [replace(web, caption=f"{text} {found}")]
-    alt = "Curve of lengths along one factor over the coordinate on the other."
-    return [web, panel("warp", partial(plots.warp, fit=fit), alt, str(found))]
+    return Section("separation", figures=[*shown, Figure(note, kind="broad")], title="Lengths")
 
 
 def loadings(fit: ManifoldFactorizer, found: Loadings) -> Section:

@@ -19,7 +19,6 @@ STYLE = (
 )
 ROW = "display: flex; flex-wrap: wrap; gap: 1.2em; margin: .6em 0"
 
-
 # Pixels of each side of a drawing, and of the margin inside.
 SIDE, MARGIN = 112, 4
 
@@ -47,8 +46,7 @@ def _figure(fit, number: int) -> str:
         f'viewBox="0 0 {SIDE} {SIDE}">{draw(factor, colour(number))}</svg>'
     )
     sure = f"median confidence {np.median(factor.confidence):.2f}"
-    likely = words.factor_probability({}, fit, number)
-    notes = "<br>".join(filter(None, [sure, likely]))
+    notes = "<br>".join(filter(None, [sure, words.factor_probability({}, fit, number)]))
     caption = f"{escape(name)}<br><small>{notes}</small>"
     return f'<figure style="margin: 0">{svg}<figcaption>{caption}</figcaption></figure>'
 

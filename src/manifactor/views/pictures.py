@@ -1,8 +1,5 @@
 """Pictures and movies of mean images and volumes.
 
-Strips and grids in one scale of grey or of colours as PNG; movies along a factor as GIF and MP4,
-and as ChimeraX scripts that play volumes.
-
 Pillow encodes a sequence of images in AVIF (AV1) with libaom, which has a permissive licence (BSD).
 Such a file is laid out as an MP4 file already: it differs in its brand, in the kind of its track,
 and in that it plays for ever.
@@ -82,8 +79,7 @@ def grid_picture(
 def png_bytes(picture: np.ndarray) -> bytes:
     """Return a picture as the bytes of a .png file."""
     buffer = io.BytesIO()
-    image = extra("PIL.Image").fromarray(picture)
-    image.save(buffer, format="PNG", optimize=True)
+    extra("PIL.Image").fromarray(picture).save(buffer, format="PNG", optimize=True)
     return buffer.getvalue()
 
 

@@ -1,8 +1,4 @@
-"""The report of a run: one self-contained page of HTML, made from `templates/report.html`.
-
-It has the verdict, the factors, the evidence, diagnostics, choices, and the command that makes the
-run again.
-"""
+"""The report of a run: one self-contained page of HTML, made from `templates/report.html`."""
 
 from collections.abc import Sequence
 from functools import cache
@@ -112,8 +108,8 @@ def _factor(
     pictures = instead or [figures.embedding(fit, f)]
     if line:
         pictures.append(figures.histogram(fit, f))
-    if line and place.deviation is not None:
-        pictures.append(figures.free_energy(place, f))
+        if place.deviation is not None:
+            pictures.append(figures.free_energy(place, f))
     if torus_angles(fit) is not None:
         pictures.append(figures.torus(fit))
     added = [figure for each in shown for figure in each.figures(f)]

@@ -24,8 +24,7 @@ class Table:
     header: Sequence[str]
     rows: Sequence[Sequence[str]]  # the first cell of a row is its name
     kind: str = ""  # class of the HTML element
-    marked: Sequence[int] = ()  # rows that are to be seen first
-    tests: Sequence[Test] = ()  # of the rows, drawn before the last column of pages
+    tests: Sequence[Test] = ()  # of the rows; pages draw them and mark those that failed
 
     def as_text(self, width: int) -> str:
         """Return the table as lines of text; the last column is wrapped."""

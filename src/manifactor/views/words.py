@@ -10,7 +10,6 @@ import numpy as np
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.estimators.arrays import in_pixels
 from manifactor.judging.evidence import TEXT_WIDTH, WHAT_TO_DO, percent, wrapped
-from manifactor.judging.measure import Test
 from manifactor.runs.folder import run_evidence
 from manifactor.runs.options import FitOptions, flags_of, in_options
 from manifactor.views.sections import Section, Table, additions
@@ -30,7 +29,6 @@ def report_text(record: dict, fit: ManifoldFactorizer) -> str:
         *_plain(sections["findings"]),
         *sections["properties"].sentences,
     ]
-    # What there is nothing to say about is left out.
     tables = [table for section in sections.values() for table in section.tables if table.rows]
     texts = [table.as_text(TEXT_WIDTH) for table in tables]
     return "\n\n".join(["\n".join(introduction), *texts]) + "\n"
@@ -52,19 +50,20 @@ def _plain(section: Section) -> list[str]:
 
 def describe(record: dict, fit: ManifoldFactorizer) -> dict[str, Section]:
     """Return all that is said of a result, by what it is about."""
+    evidence = [tests_table(record, fit), leakage_table(fit)]
+    seconds = [(stage, f"{value:.2f}") for stage, value in fit.timings_.items()]
+    by_stage = Table("Seconds of the fit, by stage", ("stage", "seconds"), seconds)
     own = [
         Section("verdict", verdict(record, fit)),
         Section("warnings", warnings(record)),
         Section("samples", [_samples_sentence(record, fit)]),
-        Section(
-            "evidence", [explanation(record, fit)], [tests_table(record, fit), leakage_table(fit)]
-        ),
+        Section("evidence", [explanation(record, fit)], evidence),
         Section("properties", _confounder_sentences(record), [confounders_table(record)]),
         Section("preparation"),
         Section("findings"),
         Section("computation", tables=[_computation_table(fit)]),
         Section("choices", tables=[choices_table(record, fit)]),
-        Section("conditions", tables=[_conditions_table(record), _seconds_table(fit)]),
+        Section("conditions", tables=[_conditions_table(record), by_stage]),
     ]
     added = [section for addition in additions() for section in addition.about(record, fit)]
     return {section.name: section for section in (*own, *added)}
@@ -169,24 +168,15 @@ def tests_table(record: dict, fit: ManifoldFactorizer) -> Table:
     """Return the tests behind the verdict, those that failed first."""
     # The order is stable: otherwise that in which they were judged.
     tests = sorted(run_evidence(fit, record).tests, key=lambda test: test.passed)
-    return Table(
-        "Tests behind the verdict",
-        ("test", "result", "value", "needed", "what it measures"),
-        [_test_row(test) for test in tests],
-        kind="tests",
-        marked=[row for row, test in enumerate(tests) if not test.passed],
-        tests=tests,
-    )
-
-
-def _test_row(test: Test) -> tuple[str, ...]:
-    value = _number(test.value)
-    # The test compares the value less its noise.
-    if np.isfinite(test.noise):
-        value += f" (noise {_number(test.noise)})"
-    # In words: colours alone are lost in print and on the colour-blind.
-    result = "passed" if test.passed else "failed"
-    return test.name, result, value, test.rule, test.meaning
+    rows = []
+    for test in tests:
+        # The test compares the value less its noise.
+        noise = f" (noise {_number(test.noise)})" if np.isfinite(test.noise) else ""
+        # In words: colours alone are lost in print and on the colour-blind.
+        result = "passed" if test.passed else "failed"
+        rows.append((test.name, result, _number(test.value) + noise, test.rule, test.meaning))
+    header = ("test", "result", "value", "needed", "what it measures")
+    return Table("Tests behind the verdict", header, rows, kind="tests", tests=tests)
 
 
 def _number(value: float) -> str:
@@ -215,23 +205,20 @@ def leakage_table(fit: ManifoldFactorizer) -> Table:
 def _computation_table(fit: ManifoldFactorizer) -> Table:
     """Return how well the computation went."""
     residuals = fit.spectrum_.residuals
+    typical, worst = np.median(residuals), residuals.max()
     sizes = np.bincount(fit.components_)
     # Precomputed neighbours cannot be checked.
     known = np.isfinite(fit.recall_)
     rows = [
-        (
-            "residuals of the eigenfunctions",
-            f"median {np.median(residuals):.1e}, at most {residuals.max():.1e}",
-        ),
+        ("residuals of the eigenfunctions", f"median {typical:.1e}, at most {worst:.1e}"),
         ("neighbours found", f"{fit.recall_:.2%} of the true ones" if known else "as given"),
         ("outliers", f"{int(fit.outliers_.sum()):,} of {len(fit.outliers_):,}"),
         ("pieces of the neighbour graph", f"{len(sizes)}, the largest of {sizes.max():,} samples"),
     ]
     # Numbers of the evidence that no test judges, where they are measured.
+    noise = "noise of the indivisibility score q (0: eigenfunctions divide, 1: they do not)"
     unjudged = {
-        "noise of the indivisibility score q (0: eigenfunctions divide, 1: they do not)": (
-            fit.evidence_.null
-        ),
+        noise: fit.evidence_.null,
         "p-value of independent coordinates": fit.evidence_.dependence,
     }
     rows += [(name, f"{value:.3f}") for name, value in unjudged.items() if np.isfinite(value)]
@@ -241,12 +228,14 @@ def _computation_table(fit: ManifoldFactorizer) -> Table:
 def confounders_table(record: dict) -> Table:
     """Return how much of each factor known properties of the particles explain."""
     found = record.get("confounders", [])
-    cells = {
-        (each["name"], each["factor"]): f"{each['r2']:.2f} (p {each['p']:.2f}{_imbalance(each)})"
-        for each in found
-    }
+    cells = {}
+    for one in found:
+        # Groups have no imbalance, nor have runs of earlier releases.
+        value = one.get("imbalance")
+        imbalance = "" if value is None else f", imbalance {value:.2f}"
+        cells[one["name"], one["factor"]] = f"{one['r2']:.2f} (p {one['p']:.2f}{imbalance})"
     # In order of appearance, each once.
-    names, numbers = (dict.fromkeys(each[key] for each in found) for key in ("name", "factor"))
+    names, numbers = (dict.fromkeys(one[key] for one in found) for key in ("name", "factor"))
     rows = [(name, *(cells.get((name, number), "") for number in numbers)) for name in names]
     # Number 0 stands for what the factors leave unexplained.
     columns = [f"factor {number}" if number else "the rest" for number in numbers]
@@ -255,18 +244,6 @@ def confounders_table(record: dict) -> Table:
         "information imbalance from the factor to it (1: the factor tells nothing of it)"
     )
     return Table(caption, ("property", *columns), rows)
-
-
-def _imbalance(confounder: dict) -> str:
-    # Groups have none, nor have runs of earlier releases.
-    value = confounder.get("imbalance")
-    return "" if value is None else f", imbalance {value:.2f}"
-
-
-def _seconds_table(fit: ManifoldFactorizer) -> Table:
-    """Return how long the stages of the fit took."""
-    rows = [(stage, f"{value:.2f}") for stage, value in fit.timings_.items()]
-    return Table("Seconds of the fit, by stage", ("stage", "seconds"), rows)
 
 
 def choices_table(record: dict, fit: ManifoldFactorizer) -> Table:

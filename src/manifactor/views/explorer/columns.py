@@ -14,9 +14,6 @@ from manifactor.views.explorer.previews import FeaturePreview, Preview
 # The hole shows that it is a circle.
 INNER_RADIUS = 0.4
 
-# Columns of the samples themselves in the page's lists.
-MOST_NUMBERED = 100
-
 
 @dataclass(frozen=True)
 class Column:
@@ -28,10 +25,7 @@ class Column:
     cyclic: bool = False  # whether the values are degrees, 360 being 0
 
     def limits(self) -> tuple[float, float]:
-        """Return the smallest and the largest number; fixed ones where they are known.
-
-        A circle has 0 and 360, confidence 0 and 1.
-        """
+        """Return the smallest and the largest number; fixed ones of degrees and confidence."""
         if self.cyclic:
             return 0.0, 360.0
         finite = self.values[np.isfinite(self.values)]
@@ -57,16 +51,14 @@ def place_columns(places: Sequence[Place]) -> dict[str, Column]:
             columns[name] = Column(label, values, "places", cyclic=circle)
         else:
             for axis, column in enumerate(values.T):
-                text = f"{label}, axis {axis + 1}"
-                columns[f"{name}_{axis}"] = Column(text, column, "places")
+                columns[f"{name}_{axis}"] = Column(f"{label}, axis {axis + 1}", column, "places")
         for j, column in enumerate(() if place.angles is None else place.angles.T, start=1):
             columns[f"{name}_angle{j}"] = Column(f"torus, angle {j}", column, "angles", cyclic=True)
         confidence = np.ones(len(place)) if place.confidence is None else place.confidence
-        sure = Column(f"confidence on {label}", confidence, "confidence")
-        columns[f"{name}_confidence"] = sure
-        spread = place.displayed_deviation
-        if spread is not None:
-            columns[f"{name}_deviation"] = Column(f"deviation on {label}", spread, "deviation")
+        spreads = {"confidence": confidence, "deviation": place.displayed_deviation}
+        for what, spread in spreads.items():
+            if spread is not None:
+                columns[f"{name}_{what}"] = Column(f"{what} on {label}", spread, what)
         if circle:
             # Beside the angle: a picture of a circle must not be cut open at 0 degrees.
             radius = INNER_RADIUS + (1 - INNER_RADIUS) * confidence
@@ -107,7 +99,8 @@ def about_factor(columns: Mapping[str, Column], number: int, place: Place) -> di
 
 def feature_columns(samples: np.ndarray, names: Sequence[str] = ()) -> dict[str, Column]:
     """Return the first columns of the samples, by the names that the input has for all of them."""
-    numbered = [f"column {j + 1}" for j in range(min(samples.shape[1], MOST_NUMBERED))]
+    # More than a hundred would fill the page's lists.
+    numbered = [f"column {j + 1}" for j in range(min(samples.shape[1], 100))]
     # Some names, as of an index column that was dropped, would be out of step.
     labels = names if len(names) == samples.shape[1] else numbered
     return {name: Column(labels[j], samples[:, j], "samples") for j, name in enumerate(numbered)}
@@ -119,20 +112,15 @@ def inside(columns: Mapping[str, Column], conditions: Sequence[Mapping]) -> np.n
     met = np.ones(n_samples, dtype=bool)
     for condition in conditions:
         if "polygon" in condition:
-            met &= _in_lasso(columns, condition)
+            points = np.column_stack([columns[condition[axis]].values for axis in "xy"])
+            polygon = np.asarray(condition["polygon"], dtype=float)
+            # Most samples lie outside the polygon's box, where no edge need be looked at.
+            met &= ((points >= polygon.min(axis=0)) & (points <= polygon.max(axis=0))).all(axis=1)
+            met[met] = in_polygon(points[met], polygon)
         else:
             column = columns[condition["column"]]
             low, high = condition["low"], condition["high"]
             met &= in_range(column.values, low, high, cyclic=column.cyclic)
-    return met
-
-
-def _in_lasso(columns: Mapping[str, Column], condition: Mapping) -> np.ndarray:
-    points = np.column_stack([columns[condition[axis]].values for axis in "xy"])
-    polygon = np.asarray(condition["polygon"], dtype=float)
-    # Most samples lie outside the polygon's box, where no edge need be looked at.
-    met = ((points >= polygon.min(axis=0)) & (points <= polygon.max(axis=0))).all(axis=1)
-    met[met] = in_polygon(points[met], polygon)
     return met
 
 
@@ -149,17 +137,12 @@ def in_polygon(points: np.ndarray, polygon: np.ndarray) -> np.ndarray:
     for (x1, y1), (x2, y2) in zip(polygon, following, strict=True):
         if y1 == y2:  # a ray along the edge does not cross it
             continue
-        ends = np.searchsorted(y, [min(y1, y2), max(y1, y2)])
-        level = slice(*ends)
+        level = slice(*np.searchsorted(y, sorted((y1, y2))))
         along = (y[level] - y1) / (y2 - y1)
-        edge = (x2 - x1) * along + x1
-        crossed[level] ^= x[level] < edge
+        crossed[level] ^= x[level] < (x2 - x1) * along + x1
     found = np.empty_like(crossed)
     found[order] = crossed
     return found
-
-
-# All columns of a run's samples, and why some are missing.
 
 
 def run_columns(

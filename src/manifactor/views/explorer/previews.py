@@ -15,8 +15,7 @@ from manifactor.runs.run import Run
 from manifactor.views.figures import scale_bar
 from manifactor.views.pictures import as_grey, each_as_grey
 
-# Columns whose means are drawn.
-MOST_FEATURES = 400
+MOST_FEATURES = 400  # columns whose means are drawn
 
 # A mean takes at most one in so many of all samples: else it is not of samples near the place.
 SAMPLES_PER_MEAN = 20
@@ -94,11 +93,8 @@ class FeaturePreview(Preview):
         near = np.asarray(self.samples[rows, :MOST_FEATURES], dtype=float)
         mean = weights @ near
         spread = np.sqrt(weights @ (near - mean) ** 2)
-        return {
-            "mean": mean.tolist(),
-            "spread": spread.tolist(),
-            "features": near[: look.singles].tolist(),
-        }
+        shown = {"mean": mean, "spread": spread, "features": near[: look.singles]}
+        return {name: values.tolist() for name, values in shown.items()}
 
 
 def open_preview(run: Run, why: str = "") -> Preview:

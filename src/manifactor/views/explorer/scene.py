@@ -39,13 +39,10 @@ from manifactor.views.sections import Addition, Section
 # samples.
 MOST_SHOWN = 50_000
 
-# Corners of a lasso.
-MOST_CORNERS = 1000
+MOST_CORNERS = 1000  # of a lasso
 
 # Samples of a selection that are averaged, drawn at random: images of them are read in a second.
 MOST_CHOSEN = 1000
-
-# Samples near a place, on one factor with the others matched, or on all factors.
 
 
 @dataclass(frozen=True)
@@ -66,10 +63,9 @@ class Strata:
         Then, by factor that is searched, how far they reach. Each cell gives as many samples as any
         other, at least one, and has a weight in proportion to its size.
         """
-        features = [
-            _single(self.places[f], at[f]).features[0] / self.units[f] for f in self.factors
-        ]
-        point = np.concatenate(features)
+        point = np.concatenate(
+            [_single(self.places[f], at[f]).features[0] / self.units[f] for f in self.factors]
+        )
         each = ceil_div(count, len(self.trees))
         total = sum(map(len, self.rows))
         rows, weights, distances = [], [], []
@@ -101,8 +97,7 @@ def strata(places: Sequence[Place], factor: int | None, *, count: int) -> Strata
     others = [places[f] for f in numbers if f not in factors]
     cell = joint_cells(others, smallest=count, n_samples=len(places[0]))
     order = np.argsort(cell, kind="stable")
-    next_cell = np.flatnonzero(np.diff(cell[order])) + 1
-    rows = np.split(order, next_cell)
+    rows = np.split(order, np.flatnonzero(np.diff(cell[order])) + 1)
     features = [place.features for place in places]
     # One unit for all columns of a factor, so that its shape is kept. A constant coordinate has no
     # spread to divide by.
@@ -123,12 +118,9 @@ def reach(place: Place, at: Sequence[float], rows: np.ndarray) -> float:
 
 def _single(place: Place, at: Sequence[float]) -> Place:
     """Return one place of the same kind, from its displayed coordinate."""
-    shape = (1, *place.coordinate.shape[1:])
-    values = np.reshape(np.asarray(at, dtype=float), shape)
+    values = np.reshape(np.asarray(at, dtype=float), (1, *place.coordinate.shape[1:]))
     return Place.from_displayed(values, place.topology)
 
-
-# A run, opened for looking.
 
 # What shows samples, which they are among all, their rows among these, and weights.
 Found = tuple[Preview, np.ndarray, np.ndarray, np.ndarray]
@@ -177,9 +169,7 @@ class RunScene:
 
     def about(self) -> dict:
         """Return what the page needs to build itself."""
-        run = self.run
-        record, fit = run.record, self.fit
-        factors = enumerate(zip(fit.factors_, self.factors, strict=True))
+        run, record, fit = self.run, self.run.record, self.fit
         return {
             "name": run.folder.resolve().name,
             "input": words.input_name(record),
@@ -189,11 +179,11 @@ class RunScene:
             "shown": len(self.shown),
             "factors": [
                 {
-                    "shape": factor.shape,
+                    "shape": fit.factors_[f].shape,
                     "probability": words.factor_probability(record, fit, f),
                     **described,
                 }
-                for f, (factor, described) in factors
+                for f, described in enumerate(self.factors)
             ],
             "columns": {name: each.about() for name, each in self.columns.items()},
             "preview": self.preview.about(),
@@ -206,9 +196,8 @@ class RunScene:
 
     def exports(self) -> list[str]:
         """Return the suffixes of the files that a selection can be written to."""
-        if self.run.drawn:
-            return []  # it would lack the samples that are not shown
-        return endings(self.run)
+        # Of samples that were drawn, it would lack those that are not shown.
+        return [] if self.run.drawn else endings(self.run)
 
     def near(self, at: Sequence[Sequence[float]], *, look: Viewpoint, **how) -> dict:
         """Return the mean of about `count` samples near a place, and the nearest."""
@@ -334,17 +323,15 @@ class RunScene:
 
     def angles(self) -> dict:
         """Return mean squared cosines of gradients, and the number of functions of each factor."""
-        # Rounded, since the page colours cells by it.
         values, sizes = angle_matrix(self.fit.spectrum_, self.fit.factorization_.coefficients)
         return {"values": np.round(values, 4).tolist(), "sizes": sizes}
 
     def evidence(self) -> dict:
         """Return the evidence and the diagnostics of the report as HTML."""
-        about = words.about_samples(self.run.record, self.fit)
         sentences = [
             *words.sentences(self.sections, "verdict", "evidence", "findings"),
             *(text for each in self.added for text in each.sentences()),
-            *words.sentences(self.sections, *about),
+            *words.sentences(self.sections, *words.about_samples(self.run.record, self.fit)),
         ]
         page = templates().get_template("evidence.html")
         return {"html": page.render(sentences=sentences, about=self.sections)}
@@ -357,8 +344,7 @@ def _rounded(values: np.ndarray | None, rows: np.ndarray) -> list | None:
 
 def scene_of(run: Run, fit: ManifoldFactorizer, added: Sequence[Addition] = ()) -> RunScene:
     """Return the scene of a run and its fit, which were read before."""
-    previews = (each.preview() for each in added)
-    preview = next((each for each in previews if each is not None), None) or open_preview(run)
+    preview = next(filter(None, (each.preview() for each in added)), None) or open_preview(run)
     sources = {name: read for each in added for name, read in each.columns(preview).items()}
     columns, missing = run_columns(run, preview, sources)
     n_samples = len(run.rows)

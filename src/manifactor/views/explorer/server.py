@@ -71,16 +71,11 @@ BYTES = "application/octet-stream"
 
 # Requests: only known columns and finite numbers get through.
 
-
 # Larger numbers have products that overflow.
 Number = Annotated[float, Field(gt=-1e100, lt=1e100, allow_inf_nan=False)]
 
 
-class ExplorerRequest(BaseModel, strict=True):
-    """What every request has in common: numbers are numbers, never text."""
-
-
-class NearRequest(ExplorerRequest):
+class NearRequest(BaseModel, strict=True):
     """Coordinates at which samples are averaged."""
 
     at: list[list[Number]]
@@ -133,24 +128,24 @@ class GridRequest(NearRequest):
     def arguments(self, scene: RunScene) -> dict:
         """Return the arguments of `RunScene.grid`, all of them hashable."""
         _require_below("factors", max(self.factors), len(scene.factors))
-        own = {"factors": tuple(self.factors), "side": self.side}
-        return {**super().arguments(scene), **own}
+        near = super().arguments(scene)
+        return {**near, "factors": tuple(self.factors), "side": self.side}
 
 
-class SampleRequest(ExplorerRequest):
+class SampleRequest(BaseModel, strict=True):
     """One of the samples that are drawn."""
 
     sample: int = Field(ge=0)
 
 
-class NameRequest(ExplorerRequest):
+class NameRequest(BaseModel, strict=True):
     """A name for a factor, which the run keeps."""
 
     factor: int = Field(ge=0)
     name: str = Field(max_length=60, pattern=FACTOR_NAME)
 
 
-class RangeCondition(ExplorerRequest):
+class RangeCondition(BaseModel, strict=True):
     """A range of one column."""
 
     column: str
@@ -158,7 +153,7 @@ class RangeCondition(ExplorerRequest):
     high: Number
 
 
-class LassoCondition(ExplorerRequest):
+class LassoCondition(BaseModel, strict=True):
     """A polygon in the plane of two columns."""
 
     x: str
@@ -166,7 +161,7 @@ class LassoCondition(ExplorerRequest):
     polygon: list[tuple[Number, Number]] = Field(min_length=3, max_length=MOST_CORNERS)
 
 
-class SelectRequest(ExplorerRequest):
+class SelectRequest(BaseModel, strict=True):
     """Conditions that samples meet, and the kind of file to write them to."""
 
     conditions: list[
@@ -228,8 +223,7 @@ def application(scene: RunScene, token: str, *, folder: Path | None = None) -> S
     """Return the ASGI application of a scene."""
     files = page_files()
     routes = [Route(address, file, methods=["GET"]) for address, file in files.items()]
-    for name, read in _reads(scene, folder).items():
-        routes.append(Route(f"/api/{name}", read))
+    routes += [Route(f"/api/{name}", read) for name, read in _reads(scene, folder).items()]
     for name, (model, answer) in _answers(scene, folder).items():
         routes.append(Route(f"/api/{name}", _posted(model, answer), methods=["POST"]))
     # Scripts and styles are the same for every run: they hold no secrets.
@@ -264,11 +258,10 @@ def page_files() -> dict[str, Response]:
     views = resources.files("manifactor.views")
     # Tables are shared with the report, so that those of both look alike.
     files = [views / "templates" / "tables.css", *(views / "explorer" / "page").iterdir()]
-    kinds = {file: MEDIA_TYPES.get(Path(file.name).suffix) for file in files}
     return {
         f"/{file.name}".removesuffix("index.html"): Response(file.read_bytes(), media_type=kind)
-        for file, kind in kinds.items()
-        if kind
+        for file in files
+        if (kind := MEDIA_TYPES.get(Path(file.name).suffix))
     }
 
 
@@ -283,22 +276,17 @@ def _reads(scene: RunScene, folder: Path | None) -> dict[str, Callable]:
         values = np.asarray(found.values[scene.shown], dtype="<f4")
         return Response(values.tobytes(), media_type=BYTES)
 
-    about = cache(lambda: {**scene.about(), "saves": folder is not None})
-    return {
+    made_once = cache(lambda make: make())
+
+    def about(_: Request) -> Response:
         # Names may be given meanwhile.
-        "about": lambda _: JSONResponse(
-            {**about(), "names": factor_names(read_record(scene.run.folder))}
-        ),
-        "spectrum": _made_once(scene.spectrum),
-        "angles": _made_once(scene.angles),
-        "evidence": _made_once(scene.evidence),
-        "column/{name}": column,
-    }
+        names = factor_names(read_record(scene.run.folder))
+        return JSONResponse({**made_once(scene.about), "saves": folder is not None, "names": names})
 
-
-def _made_once(make: Callable[[], dict]) -> Callable:
-    answer = cache(lambda: JSONResponse(make()))
-    return lambda request: answer()  # not a coroutine, so that it runs in a thread of its own
+    parts = (scene.spectrum, scene.angles, scene.evidence)
+    # No coroutines, so that each runs in a thread of its own.
+    reads = {make.__name__: lambda _, make=make: JSONResponse(made_once(make)) for make in parts}
+    return {"about": about, "column/{name}": column, **reads}
 
 
 def _answers(scene: RunScene, folder: Path | None) -> dict[str, tuple[type[BaseModel], Callable]]:
@@ -381,7 +369,7 @@ async def _body(request: Request) -> bytes:
 def _sentence(error: ValueError) -> str:
     if not isinstance(error, ValidationError):
         return str(error)
-    first = error.errors(include_input=False, include_url=False)[0]
+    first = error.errors()[0]
     where = ".".join(map(str, first["loc"])) or "request"
     return f"`{where}` is not valid: {first['msg']}."
 
