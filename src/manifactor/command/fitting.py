@@ -55,11 +55,11 @@ def fit(options: FitOptions) -> None:
             "--reuse works with one input and one view; "
             f"got {len(tasks)}. Remove the option, or fit the views one by one."
         )
-    of_one = [name for name in ("bursts", "pairs") if getattr(options, name)]
-    if len(tasks) > 1 and of_one:
-        raise ValueError(
-            f"--{of_one[0]} goes with one input; got {len(tasks)} fits. Fit the inputs one by one."
-        )
+    for name in ("bursts", "pairs"):
+        if len(tasks) > 1 and getattr(options, name):
+            raise ValueError(
+                f"--{name} goes with one input; got {len(tasks)} fits. Fit the inputs one by one."
+            )
     divided = len(tasks) > 1 or in_parts(tasks[0].path, options.coordinates)
     if options.cluster is not None and not divided:
         raise ValueError(
@@ -112,7 +112,12 @@ def _fit_one(task: Task, out: Path) -> None:
             f"--reuse must name the folder of an earlier run; {options.reuse} is not one."
         )
     opened = task.open()
-    _note_surprises(opened)
+    for text in opened.notes:
+        note(text)
+    path = opened.path
+    # An archive may hold labels only: the name tells whether these are the samples.
+    if path is not None and path.suffix.lower() == ".npz" and array_name(path) != "X":
+        note(f"the samples are {array_name(path)!r}, the only array of {path}.")
     n_workers = n_workers_of(options) if options.dry_run else 1
     cost = task.forecast(opened, n_workers=n_workers)
     on_device = options.device not in (None, "cpu") and not cost.device_memory
@@ -159,15 +164,6 @@ def require_usable_out(out: Path, options: FitOptions) -> None:
         clear_away(each)
     if finished_runs(folder):
         raise other_fit(folder, "they are of several inputs or views")
-
-
-def _note_surprises(opened: Opened) -> None:
-    path = opened.path
-    for text in opened.notes:
-        note(text)
-    # An archive may hold labels only: the name tells whether these are the samples.
-    if path is not None and path.suffix.lower() == ".npz" and array_name(path) != "X":
-        note(f"the samples are {array_name(path)!r}, the only array of {path}.")
 
 
 def _note_constant_columns(given: Input) -> None:

@@ -44,11 +44,10 @@ def select(options: arguments.SelectOptions) -> None:
     # The first --range belongs to the first --factor.
     ranges = [(factor, *ends) for factor, ends in zip(factors, bounds, strict=True)]
     require_new(out, overwrite=options.overwrite)
-    columns, least = _column_ranges(options), options.min_confidence
     how: dict[str, Any] = {
-        "columns": columns,
+        "columns": _column_ranges(options),
         "cluster": options.cluster,
-        "least_confidence": least,
+        "least_confidence": options.min_confidence,
         "inverted": options.invert,
     }
     folder = Path(options.run)
@@ -174,8 +173,7 @@ def report(options: arguments.ReportOptions) -> None:
             show(text)
     show(f"Report: {write_report(folder, estimator, out=out, shown=shown)}")
     if options.movies:
-        written = write_movies(folder, page=out, shown=shown)
-        movies = ", ".join(map(str, written))
+        movies = ", ".join(map(str, write_movies(folder, page=out, shown=shown)))
         show(f"Movies: {movies or 'none, as no factor has one dimension'}")
 
 
@@ -187,16 +185,15 @@ def _shown(run: Run, fit: ManifoldFactorizer, wanted: Sequence[Any]) -> list[Add
 
 def _page_of(options: arguments.ReportOptions) -> Path:
     """Return the file of the page; refuse one that cannot be written."""
-    if options.out is not None:
-        out = require_ending(options.out, ".html")
-        movies = out.parent.glob(f"{escape(out.stem)}-factor*")
-        require_new(out, overwrite=options.overwrite)
-        for path in movies if options.movies else []:
-            require_new(path, overwrite=options.overwrite)
+    if options.out is None:
+        out = Path(options.run, REPORT_NAME)
+        own(out)
         return out
-    folder = Path(options.run)
-    own(folder / REPORT_NAME)
-    return folder / REPORT_NAME
+    out = require_ending(options.out, ".html")
+    movies = out.parent.glob(f"{escape(out.stem)}-factor*") if options.movies else ()
+    for path in (out, *movies):
+        require_new(path, overwrite=options.overwrite)
+    return out
 
 
 def explore(options: arguments.ExploreOptions) -> None:

@@ -50,7 +50,8 @@ def strip(images: np.ndarray, *, captions: Sequence[str] | None = None) -> np.nd
         boxes = np.stack([boxes] * 3, axis=-1) if is_colour(tiles) else boxes
         tiles = np.concatenate([tiles, boxes], axis=1)
     # Rows of about equal length look better than full ones with a short last.
-    return _picture(_placed(tiles, ceil_div(len(tiles), ceil_div(len(tiles), 12))))
+    length = ceil_div(len(tiles), ceil_div(len(tiles), 12))
+    return _picture([tiles[k : k + length] for k in range(0, len(tiles), length)])
 
 
 def grid_picture(
@@ -66,14 +67,14 @@ def grid_picture(
     # All images of the grid in one call: the grey scale is that of all of them.
     tiles = enlarged(np.reshape(images, (-1, *shape)), MIN_TILE)
     height, width = tiles.shape[1:3]
-    left = 0 if rows is None else MIN_TILE + GAP
-    placed = _placed(tiles, n_columns, left=left)
+    lines = [tiles[k : k + n_columns] for k in range(0, len(tiles), n_columns)]
     if columns is not None:
-        boxes = _captions("columns", columns, n_columns, width)
-        placed += _placed(boxes, n_columns, left=left, above=n_rows * (height + GAP))
-    if rows is not None:
-        placed += _placed(_captions("rows", rows, n_rows, MIN_TILE, height), 1)
-    return _picture(placed)
+        lines.append(_captions("columns", columns, n_columns, width))
+    if rows is None:
+        return _picture(lines)
+    corner = np.full((len(lines[-1][0]), MIN_TILE), PAPER)
+    names = [*_captions("rows", rows, n_rows, MIN_TILE, height), corner]
+    return _picture([[name, *line] for name, line in zip(names, lines, strict=False)])
 
 
 def png_bytes(picture: np.ndarray) -> bytes:
@@ -160,27 +161,20 @@ def require_images(images: np.ndarray, n_axes: int) -> np.ndarray:
     return np.asarray(images)
 
 
-# A tile, and how far it lies below and right of the margin.
-Placed = tuple[int, int, np.ndarray]
-
-
-def _placed(tiles: np.ndarray, n_columns: int, *, above: int = 0, left: int = 0) -> list[Placed]:
-    """Return where tiles, (n, height, width), lie in rows, with gaps between them."""
-    height, width = tiles.shape[1:3]
-    return [
-        (above + k // n_columns * (height + GAP), left + k % n_columns * (width + GAP), tile)
-        for k, tile in enumerate(tiles)
-    ]
-
-
-def _picture(placed: Sequence[Placed]) -> np.ndarray:
-    """Return tiles on paper with a margin of 6 pixels."""
-    ends = [(y + len(tile) + 12, x + tile.shape[1] + 12) for y, x, tile in placed]
-    in_colour = any(tile.ndim == 3 for _, _, tile in placed)
-    picture = np.full((*np.max(ends, axis=0), 3), PAPER, dtype=np.uint8)
-    for y, x, tile in placed:
-        shown = tile if tile.ndim == 3 else tile[..., None]
-        picture[y + 6 :, x + 6 :][: len(tile), : tile.shape[1]] = shown
+def _picture(rows: Sequence[np.ndarray | Sequence[np.ndarray]]) -> np.ndarray:
+    """Return rows of tiles on paper, with gaps between them and a margin of 6 pixels."""
+    width = max(sum(tile.shape[1] + GAP for tile in row) for row in rows)
+    height = sum(len(row[0]) + GAP for row in rows)
+    picture = np.full((height - GAP + 12, width - GAP + 12, 3), PAPER, dtype=np.uint8)
+    y = 6
+    for row in rows:
+        x = 6
+        for tile in row:
+            shown = tile if tile.ndim == 3 else tile[..., None]
+            picture[y:, x:][: len(tile), : tile.shape[1]] = shown
+            x += tile.shape[1] + GAP
+        y += len(row[0]) + GAP
+    in_colour = any(tile.ndim == 3 for row in rows for tile in row)
     return picture if in_colour else picture[..., 0]
 
 

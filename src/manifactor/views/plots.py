@@ -329,15 +329,14 @@ def embedding(
         # An interval leaves the second axis free.
         xy = np.column_stack([found.coordinate, found.confidence])
     cyclic = values is None and found.topology == "circle"
-    cmap = circle_map() if cyclic else LINE_MAP
     if values is None:
         values = found.embedding[:, 0] if found.coordinate is None else found.coordinate
     # The cloud has 9000 square points (of 1/72 inch), so that few samples are seen as well as many.
-    size = float(np.clip(9000 / len(xy), 1.5, 5.0))
-    points(ax, xy, values, cmap=cmap, size=size, settings=settings)
-    ax.set_title(f"factor {factor + 1}: {found.shape}", color=colour(factor))
+    look: dict[str, Any] = {"size": float(np.clip(9000 / len(xy), 1.5, 5.0))}
     if cyclic:
-        ax.collections[-1].set_clim(0, 2 * np.pi)
+        look |= {"cmap": circle_map(), "limits": (0, 2 * np.pi)}
+    points(ax, xy, values, settings=settings, **look)
+    ax.set_title(f"factor {factor + 1}: {found.shape}", color=colour(factor))
     if scale:
         bar = colour_bar(ax, ax.collections[-1], label or COLOURED[found.topology])
         if cyclic:
@@ -355,8 +354,8 @@ def embedding(
 @on_axes
 def confidence(ax, fit, factor: int, *, settings: PlotSettings = PlotSettings()):
     """Draw the samples on a factor, coloured by confidence from 0 to 1."""
-    how = {"label": "confidence", "settings": settings}
-    embedding(ax, fit, factor, values=fit.factors_[factor].confidence, **how)
+    sure = fit.factors_[factor].confidence
+    embedding(ax, fit, factor, values=sure, label="confidence", settings=settings)
     # The same colours for every factor, however sure its coordinates are.
     ax.collections[-1].set_clim(0, 1)
 
@@ -376,7 +375,7 @@ def deviation(ax, place: Place, *, settings: PlotSettings = PlotSettings()):
         limits=(0, 360) if circle else (0, 1),
         settings=settings,
     )
-    unit = _DISPLAYED[place.topology][2]
+    unit = _DEGREES if circle else ""
     ax.set(xlabel=f"coordinate{unit}", ylabel=f"deviation{unit}", ylim=(0, None))
     ax.set_xticks(np.arange(0, 361, 90) if circle else (0, 0.5, 1))
     ax.yaxis.set_major_locator(extra("matplotlib.ticker").MaxNLocator(4))
@@ -562,8 +561,7 @@ def loadings(fit, *, count: int = 12, shape=None, figure=None, settings: dict = 
 
 
 def _draw_row(figure, draws: Sequence) -> None:
-    axes = figure.subplots(1, len(draws), squeeze=False)[0]
-    for draw, ax in zip(draws, axes, strict=True):
+    for draw, ax in zip(draws, figure.subplots(1, len(draws), squeeze=False)[0], strict=True):
         draw(ax)
 
 
@@ -594,10 +592,8 @@ def _column_shares(ax, found, count: int) -> None:
     shown = list(dict.fromkeys(leading.tolist()))
     left = np.zeros(len(shown))
     for f, share in enumerate([*found.shares.T, found.interactions.sum(axis=1)]):
-        look = {"color": colour(f), "label": f"factor {f + 1}"}
-        if f == n_factors:
-            look = {"color": GREY, "label": "together"}
-        ax.barh(range(len(shown)), share[shown], left=left, height=0.7, **look)
+        ink, label = (colour(f), f"factor {f + 1}") if f < n_factors else (GREY, "together")
+        ax.barh(range(len(shown)), share[shown], left=left, height=0.7, color=ink, label=label)
         left += share[shown]
     names = [found.named(column) for column in shown]
     ax.set_yticks(range(len(shown)), [n if len(n) <= 24 else f"{n[:23]}…" for n in names])

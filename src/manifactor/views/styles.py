@@ -185,13 +185,17 @@ def svg(figure, name: str, *, settings: PlotSettings = PlotSettings()) -> str:
     text = re.sub(r"<!--.*?-->|<style.*?</style>", "", text, flags=re.DOTALL)
     text = _with_prefixed_ids(text, name)
     # The last category is black, which is lost on a dark page.
-    for number, category in enumerate(CATEGORIES[:-1], start=1):
-        own = category.lower()
-        text = text.replace(own, f"var(--category-{number}, {own})")
+    for number, category in enumerate(map(str.lower, CATEGORIES[:-1]), start=1):
+        text = text.replace(category, f"var(--category-{number}, {category})")
     text = text.replace(GREY, f"var(--soft, {GREY})")
     text = text.replace(INK, "currentColor").replace("#000000", "currentColor")
     text = re.sub(r"(font: [^']*)'[^;\"]*", r"\1system-ui, sans-serif", text)
-    return _as_element(text)
+    box = re.search(r'viewBox="[^"]*"', text)
+    assert box is not None
+    # The element without its namespaces.
+    body = text[text.index(">", text.index("<svg")) + 1 :].strip()
+    body = re.sub(r"\n *", "\n", body)
+    return f'<svg {box[0]} style="stroke-linejoin: round; fill: currentColor">{body}'
 
 
 def _with_prefixed_ids(text: str, name: str) -> str:
@@ -203,12 +207,3 @@ def _with_prefixed_ids(text: str, name: str) -> str:
 
     text = re.sub(r' id="([^"]*)"', prefixed, text)
     return re.sub(r'(url\(#|href="#)', rf"\g<1>{name}-", text)
-
-
-def _as_element(text: str) -> str:
-    """Return the svg element of the text of an .svg file, without its namespaces."""
-    box = re.search(r'viewBox="[^"]*"', text)
-    assert box is not None
-    opening_ends = text.index(">", text.index("<svg"))
-    body = re.sub(r"\n *", "\n", text[opening_ends + 1 :].strip())
-    return f'<svg {box[0]} style="stroke-linejoin: round; fill: currentColor">{body}'
