@@ -25,7 +25,7 @@ from manifactor.runs.cost import Cost
 from manifactor.runs.folder import PARTS_FOLDER, require_new_run
 from manifactor.runs.options import BESIDE, FitOptions
 from manifactor.runs.places import torus_angles
-from manifactor.runs.sources import Input, Opened, sources
+from manifactor.runs.sources import Input, sources
 from manifactor.runs.task import (
     FAILED,
     TABLE,
