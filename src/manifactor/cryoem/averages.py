@@ -1,8 +1,4 @@
-"""Averages along a factor, or on the grid of two: mean images or volumes, pictures, a movie.
-
-Images are multiplied by their CTF before they are averaged (`View.weigh`), so that a mean is the
-signal times the mean of the squared CTF, and noise. Wiener's filter divides the CTF out again.
-"""
+"""Averages along a factor, or on the grid of two: mean images or volumes, pictures, a movie."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -73,7 +69,8 @@ def _piece_sums(
     return bins, sums.reshape(-1, *shape)
 
 
-# Wiener's filter.
+# Wiener's filter. Images are multiplied by their CTF before they are averaged (`View.weigh`): a
+# mean is the signal times the mean of the squared CTF, and noise. The filter divides it out again.
 
 
 def correction(
@@ -103,12 +100,10 @@ def correction(
 
 
 def restored(means: np.ndarray, powers: np.ndarray) -> np.ndarray:
-    """Return means of images with their CTF divided out.
+    """Return means of images with their CTF, of mean squares (n_bins, n_shells), divided out.
 
     Signal and noise are measured in the means themselves: noise outside of the disc that the
     molecule fills, signal in what is left of each shell.
-
-    Shapes: means (n_bins, size, size), powers (n_bins, n_shells) -> (n_bins, size, size).
     """
     size = means.shape[-1]
     shell, multiplicity = shells(size)
@@ -165,9 +160,8 @@ class Averages:
     centres: tuple[np.ndarray, ...]  # of the bins along each factor
     places: tuple[Place, ...]  # on the factors
     matching: Matching  # weights and effective sizes
-    pixel_size: float  # angstrom
+    pixel_size: float | None  # angstrom; None if no file states it
     halves: HalfAverages | None = None  # means of half of the samples of every bin
-    pixel_size_stated: bool = True  # whether a file says the pixel size
     ctf_corrected: bool = False  # whether the CTF was divided out of the means
     of_model: bool = False  # whether these are volumes of the model of all particles
     in_array: bool = False  # whether images are of an array, of picture files or of a film
@@ -180,7 +174,7 @@ class Averages:
     @property
     def width(self) -> float | None:
         """Width of an image in Angstrom; None if it is unknown."""
-        return self.pixel_size * self.images.shape[2] if self.pixel_size_stated else None
+        return None if self.pixel_size is None else self.pixel_size * self.images.shape[2]
 
     @property
     def of_volumes(self) -> bool:
@@ -284,11 +278,10 @@ def average(
         centres=centres,
         places=places,
         matching=matching,
-        pixel_size=source.pixel_size,
+        pixel_size=source.stated_size,
         halves=both,
-        pixel_size_stated=source.pixel_size_stated,
         ctf_corrected=images.weigh,
-        in_array=not source.files and not source.pixel_size_stated,
+        in_array=not source.files and source.stated_size is None,
     )
 
 
@@ -324,10 +317,7 @@ def half_sets(run: Run) -> np.ndarray:
 def half_averages(
     parts: np.ndarray, split: np.ndarray, weights: np.ndarray
 ) -> tuple[np.ndarray, HalfAverages]:
-    """Return the means of bins, given those of their first halves and of their second halves.
-
-    Shapes: parts (2 * n_bins, *shape), split, weights (n,) -> means (n_bins, *shape).
-    """
+    """Return the means of bins, given those of their first and second halves, (2 * n_bins, ...)."""
     inside = split >= 0
     total = np.bincount(split[inside], weights[inside], minlength=len(parts)).reshape(2, -1)
     parts = parts.reshape(*total.shape, *parts.shape[1:])
@@ -378,7 +368,7 @@ def _write_means(
     averages: Averages, means: np.ndarray, filled: np.ndarray, folder: Path, *, end: str = ""
 ) -> list[str]:
     """Write images as a stack, or a map for each volume; return the names of the files."""
-    size = averages.pixel_size
+    size = averages.pixel_size or 1.0
     if averages.in_array:
         np.save(folder / f"averages{end}.npy", means)
         return [f"averages{end}.npy"]

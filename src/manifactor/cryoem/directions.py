@@ -1,7 +1,4 @@
-"""From which directions particles are seen: populated cones, one view, counts on the sphere.
-
-Directions are unit vectors, (n, 3), as `view_directions` gives them.
-"""
+"""From which directions, unit vectors (n, 3), particles are seen: cones, one view, counts."""
 
 from dataclasses import dataclass
 
@@ -57,10 +54,7 @@ def known_directions(particles: Particles) -> np.ndarray:
 
 
 def populated_views(directions: np.ndarray, *, width: float = 10.0, n_views: int = 8) -> list[Cone]:
-    """Return cones with many particles that do not overlap, the fullest first.
-
-    Shapes: directions (n, 3).
-    """
+    """Return cones with many particles that do not overlap, the fullest first."""
     require_number("width", width, low=0.01, high=90)
     tree = KDTree(directions)
     # Cones are tried around some directions: among 4000 of any density, one is near the centre of
@@ -79,10 +73,7 @@ def populated_views(directions: np.ndarray, *, width: float = 10.0, n_views: int
 
 
 def _centred_cone(tree: KDTree, candidate: np.ndarray, width: float) -> Cone:
-    """Return the cone around a direction, or around the mean of the directions there.
-
-    Whichever holds more particles once its centre is rounded.
-    """
+    """Return the fuller cone: around a direction, or around the mean of the directions there."""
     near = tree.query_ball_point(candidate, _chord(width))
     # A centre in whole degrees is too coarse for a narrow cone.
     digits = 0 if width >= 5.0 else 2
@@ -133,15 +124,12 @@ def checked_width(width: float | None, view: tuple[float, float] | None) -> floa
     return width
 
 
-def picked(
+def in_view(
     particles: Particles, view: tuple[float, float], width: float, *, or_opposite: bool = False
-) -> Particles:
-    """Return the particles within `width` degrees of a view, (rot, tilt).
-
-    Or within as many of the opposite view, if asked for.
-    """
-    # One image alone has no differences to factor.
+) -> np.ndarray:
+    """Return which particles lie within `width` degrees of a view, or of the opposite one, too."""
     near = particles.near_view(*view, width=width, or_opposite=or_opposite)
+    # One image alone has no differences to factor.
     if near.sum() < 2:
         rot, tilt = view
         raise ValueError(
@@ -149,7 +137,7 @@ def picked(
             f"{rot:g}, tilt {tilt:g} there are {near.sum()} of {len(near)}. Choose "
             "another view or a larger --width."
         )
-    return particles[near]
+    return near
 
 
 def is_one_view(particles: Particles) -> bool:
@@ -169,10 +157,7 @@ def require_one_view(particles: Particles, *, max_angle: float = MAX_ANGLE) -> N
 
 
 def require_one_class(particles: Particles) -> None:
-    """Refuse images of several classes of a 2-D classification.
-
-    Such classes usually are different views, and no other angles tell these apart.
-    """
+    """Refuse images of several classes of a 2-D classification, which usually are several views."""
     classes = particles.microscope.get("class")
     flat = particles.angles is None or particles.in_plane_only
     if classes is None or not flat or (classes == classes[0]).all():

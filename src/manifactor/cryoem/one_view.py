@@ -36,7 +36,7 @@ class View:
             raise ValueError(
                 "phases can be flipped where the defocus is known; the particles have none."
             )
-        if not self.source.pixel_size_stated:
+        if self.source.stated_size is None:
             raise ValueError(
                 "phases can be flipped where the pixel size is known; no file states "
                 "it. Give it in Angstrom with --pixel-size."
@@ -97,7 +97,7 @@ class View:
 def can_weigh(source: ImageSource, particles: Particles | None) -> bool:
     """Return whether means of images can be corrected for their CTF."""
     has_defocus = particles is not None and "defocus_u" in particles.microscope
-    return has_defocus and source.pixel_size_stated
+    return has_defocus and source.stated_size is not None
 
 
 def can_flip(particles: Particles) -> bool:

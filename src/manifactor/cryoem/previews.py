@@ -71,7 +71,7 @@ def _pictures(run: Run) -> "Images":
 
 def _width(source: ImageSource) -> float | None:
     """Return the width of a square picture in angstrom; None if it is unknown."""
-    known = len(set(source.shape)) == 1 and source.pixel_size_stated
+    known = len(set(source.shape)) == 1 and source.stated_size is not None
     return source.pixel_size * source.shape[0] if known else None
 
 

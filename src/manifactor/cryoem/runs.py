@@ -9,7 +9,7 @@ import numpy as np
 
 from manifactor._support.errors import warn_caller
 from manifactor._support.files import real_path, require_regular_file
-from manifactor.cryoem.directions import is_one_view, picked, require_one_view
+from manifactor.cryoem.directions import in_view, is_one_view, require_one_view
 from manifactor.cryoem.files.cryosparc import read_cs
 from manifactor.cryoem.files.formats import ParticleChoice, particles_with
 from manifactor.cryoem.files.particles import Particles
@@ -106,12 +106,8 @@ class ParticleRun(Run):
 def seen_from(
     run: Run, view: tuple[float, float], *, width: float, or_opposite: bool = False
 ) -> Run:
-    """Return a run with the samples seen from a direction only.
-
-    Or from the opposite one, if asked for: their images are mirrored.
-    """
-    seen = picked(run.particles, view, width, or_opposite=or_opposite)
-    some = run[np.isin(run.rows, seen.rows)]
+    """Return a run with the samples seen from a direction only; from behind, mirrored, if asked."""
+    some = run[in_view(run.particles, view, width, or_opposite=or_opposite)]
     assert isinstance(some, ParticleRun)
     return replace(some, view=view)
 
@@ -150,7 +146,7 @@ def _particle_columns(particles: Particles) -> dict[str, np.ndarray]:
     """Return the columns of numbers in the file of the particles."""
     path, columns = particles.path, {}
     if path.suffix.lower() == ".star":
-        columns = dict(read_star(path)[0])
+        columns = read_star(path)[0]
     else:
         stored = read_cs(path)
         for name in stored.dtype.names or ():
@@ -170,8 +166,7 @@ def particle_file(
 ) -> dict[str, bytes]:
     """Return the file of a run's particles with their places, by its name.
 
-    Nothing, with a warning, if their own file is not as it was before the fit: it would be read
-    again.
+    Nothing, with a warning, if their own file, which is read again, was changed.
     """
     suffix = particles.path.suffix.lower()
     name = f"particles{suffix}"

@@ -15,7 +15,7 @@ from manifactor.cryoem.components import (
     volume_components,
 )
 from manifactor.cryoem.confounders import SIGNIFICANCE, confounder_records
-from manifactor.cryoem.directions import checked_width, picked, require_one_class, require_one_view
+from manifactor.cryoem.directions import checked_width, in_view, require_one_class, require_one_view
 from manifactor.cryoem.files.cryosparc import read_cs
 from manifactor.cryoem.files.formats import ParticleChoice
 from manifactor.cryoem.files.particles import Particles
@@ -219,7 +219,7 @@ def particles_of_one_view(
     else:
         particles = choice.chosen(choice.read(Path(passthrough), results=path))
     if view is not None:
-        particles = picked(particles, view, checked_width(options.width, view))
+        particles = particles[in_view(particles, view, checked_width(options.width, view))]
     require_one_view(particles)
     if not choice.classes:
         require_one_class(particles)
@@ -244,7 +244,7 @@ def _unread_images(path: Path, particles: Particles | None, options: FitOptions)
         f"{path} states no pixel size ({label}); 1 A is taken, so that all lengths are "
         "in pixels. Give it in Angstrom with --pixel-size."
     )
-    notes: tuple[str, ...] = () if source.pixel_size_stated else (note,)
+    notes: tuple[str, ...] = () if source.stated_size is not None else (note,)
     if particles is not None and particles.angles is None:
         # Nothing shows whether the images are of one view, which the fit assumes: images of several
         # views differ mostly by the view.

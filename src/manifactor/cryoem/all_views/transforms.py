@@ -399,7 +399,7 @@ def transform_grid(
             "images of all views must not be multiplied by their CTF; those of "
             f"{particles.path} are. Extract them again without."
         )
-    if "defocus_u" in particles.microscope and not source.pixel_size_stated:
+    if "defocus_u" in particles.microscope and source.stated_size is None:
         raise ValueError(
             f"images with a CTF need a pixel size; neither {particles.path} nor its "
             "stacks state it. Fit with --pixel-size, in Angstrom."

@@ -28,9 +28,9 @@ from manifactor.cryoem.components import ball_values, projection
 from manifactor.cryoem.directions import (
     Cone,
     counts_within,
+    in_view,
     is_one_view,
     known_directions,
-    picked,
     populated_views,
 )
 from manifactor.cryoem.files.formats import ParticleChoice
@@ -535,5 +535,5 @@ def _cones(run: Run, motions: RunMotions | None, wanted: Wanted) -> tuple[Cone, 
         return tuple(map(choose, range(len(run.places))))
     cone = given_cone(directions, wanted.view, wanted.width)
     # Refuses a view that shows nothing.
-    picked(run.particles, cone.view, cone.width, or_opposite=True)
+    in_view(run.particles, cone.view, cone.width, or_opposite=True)
     return (cone,) * len(run.places)

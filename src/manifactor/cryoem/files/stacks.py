@@ -31,8 +31,7 @@ class MapHeader:
 def read_header(path: Path) -> MapHeader:
     """Return what the header of an .mrc or .mrcs file says, if the file has that size.
 
-    A file without the stamp "MAP ", or with an unknown machine stamp, is read if its size is the
-    one that its header describes. Old versions of EMAN and cryoDRGN write such files.
+    Without the known stamps, as old EMAN and cryoDRGN write files, the size must be the very one.
     """
     require_regular_file(path, "an MRC file")
     utils = extra("mrcfile.utils")
@@ -98,11 +97,10 @@ def _parsed(path: Path, content: bytes):
 def read_images(path: Path, slices: np.ndarray, *, out: np.ndarray) -> None:
     """Read images of a stack, or the volume that a file is, into an array.
 
-    They are not copied from a mapped file: the system maps megabytes around each image that is
-    touched, and ends a process that touches what was cut off.
-
     Shapes: slices (n,), -1 for the volume; out (n, ...).
     """
+    # A mapped file would have megabytes around each image in memory, and the system ends a process
+    # that touches what was cut off.
     header = read_header(path)
     step = header.dtype.itemsize * prod(out.shape[1:])
     # Images that lie one after the other are read together.
@@ -121,18 +119,16 @@ def read_images(path: Path, slices: np.ndarray, *, out: np.ndarray) -> None:
 
 def write_stack(path: Path | str, images: np.ndarray, *, pixel_size: float) -> None:
     """Write images, (n, height, width), as a stack that RELION and cryoSPARC read."""
-    _write(path, images, pixel_size, stack=True)
+    write_volume(path, images, pixel_size=pixel_size, stack=True)
 
 
-def write_volume(path: Path | str, volume: np.ndarray, *, pixel_size: float) -> None:
-    """Write a volume, (depth, height, width), as a map."""
-    _write(path, volume, pixel_size, stack=False)
-
-
-def _write(path: Path | str, data: np.ndarray, pixel_size: float, *, stack: bool) -> None:
+def write_volume(
+    path: Path | str, volume: np.ndarray, *, pixel_size: float, stack: bool = False
+) -> None:
+    """Write a volume, (depth, height, width), as a map; or as a stack of images."""
     with extra("mrcfile").new(path, overwrite=True) as file:
         # Single precision, which all programs read.
-        file.set_data(np.ascontiguousarray(data, dtype=np.float32))
+        file.set_data(np.ascontiguousarray(volume, dtype=np.float32))
         if stack:
             # Readers tell a stack from a volume by the space group in the header.
             file.set_image_stack()
@@ -174,12 +170,16 @@ class ImageSource:
     file: np.ndarray  # (n,): index of the file of each image
     slice: np.ndarray  # (n,): index of the image in its file; -1 where the file is one volume
     shape: tuple[int, ...]  # of an image (rows, columns) or of a volume
-    pixel_size: float  # angstrom; 1 if unknown
+    stated_size: float | None  # of a pixel, in angstrom; None if no file states it
     block_bytes: int = BLOCK_BYTES
-    pixel_size_stated: bool = True  # whether a file states the pixel size
 
     def __len__(self) -> int:
         return len(self.file)
+
+    @property
+    def pixel_size(self) -> float:
+        """The pixel size in Angstrom; 1 if it is unknown."""
+        return self.stated_size or 1.0
 
     def __getitem__(self, rows: np.ndarray) -> "ImageSource":
         """Return some of the images, for a worker to read."""
@@ -234,25 +234,20 @@ class ImageArray(ImageSource):
         self, images: np.ndarray, pixel_size: float | None = 1.0, block_bytes: int = BLOCK_BYTES
     ) -> None:
         """Take the images as one file with one place, so that rows are read as they come."""
-        zeros, known = np.zeros(len(images), int), pixel_size is not None
-        size = pixel_size or 1.0
-        super().__init__((), zeros, zeros, images.shape[1:], size, block_bytes, known)
+        zeros = np.zeros(len(images), int)
+        super().__init__((), zeros, zeros, images.shape[1:], pixel_size, block_bytes)
         object.__setattr__(self, "images", images)
 
     def __getitem__(self, rows: np.ndarray) -> "ImageArray":
         """Return some of the images."""
-        size = self.pixel_size if self.pixel_size_stated else None
-        return ImageArray(self.images[rows], size, self.block_bytes)
+        return ImageArray(self.images[rows], self.stated_size, self.block_bytes)
 
     def _read(self, rows: np.ndarray) -> np.ndarray:
         return self.images[rows].astype(np.float32)
 
 
 def particle_images(particles: Particles, *, folder: Path | None = None) -> ImageSource:
-    """Return the images of particles.
-
-    Every stack is checked: it must exist, be whole, and hold images of one size.
-    """
+    """Return the images of particles, whose stacks must be whole, with images of one size."""
     if particles.stack is None or particles.slice is None:
         raise ValueError(
             f"{particles.path} names no images (rlnImageName, or blob/path); give particles with "
@@ -280,8 +275,7 @@ def particle_images(particles: Particles, *, folder: Path | None = None) -> Imag
             f"pixel size ({particles.pixel_size_label}), and neither do its stacks. "
             "Give it in Angstrom with --pixel-size."
         )
-    shape = headers[0].shape[1:]
-    return _source(files, file, particles.slice, shape, stated)
+    return ImageSource(files, file, particles.slice, headers[0].shape[1:], stated)
 
 
 def stack_images(path: Path, *, pixel_size: float | None = None) -> ImageSource:
@@ -294,13 +288,8 @@ def stack_images(path: Path, *, pixel_size: float | None = None) -> ImageSource:
             f"{path} looks like a volume, {_times(header.shape)}; images are expected. If it is a "
             "stack, rename it to .mrcs; for volumes, give the folder that holds them."
         )
-    zeros, numbers = np.zeros(count, int), np.arange(count)
-    return _source((path,), zeros, numbers, tuple(shape), pixel_size or header.voxel_size)
-
-
-def _source(files, file, slices, shape, pixel_size: float | None) -> ImageSource:
-    stated = pixel_size is not None
-    return ImageSource(files, file, slices, shape, pixel_size or 1.0, pixel_size_stated=stated)
+    zeros, stated = np.zeros(count, int), pixel_size or header.voxel_size
+    return ImageSource((path,), zeros, np.arange(count), tuple(shape), stated)
 
 
 def volume_series(folder: Path) -> ImageSource:
@@ -350,9 +339,8 @@ def _times(shape: Sequence[int]) -> str:
 def find_stack(name: str, beside: Path, folder: Path | None) -> Path:
     """Return the path of a stack that a file of particles names.
 
-    RELION and cryoSPARC name it relative to the folder of the project, which is the particles'
-    folder or one above it. A folder that is given may be the project's, any folder on the way to
-    the stack, or one that all stacks were copied to.
+    RELION and cryoSPARC name it relative to the project, the particles' folder or one above. A
+    folder that is given may be the project's, any on the way to the stack, or one of copies.
     """
     if folder is None:
         candidates = [above / name for above in _search_folders(beside)]
