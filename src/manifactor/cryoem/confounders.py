@@ -1,7 +1,4 @@
-"""Confounders: how well what is known of the particles predicts each factor.
-
-What is known, besides their images, are poses, the microscope's settings and groups.
-"""
+"""Confounders: how well poses, the microscope's settings and groups predict each factor."""
 
 from collections.abc import Callable, Sequence
 
@@ -14,13 +11,8 @@ from manifactor.runs.places import Place
 from manifactor.scores import information_imbalance
 from manifactor.statistics import neighbour_means
 
-# All other known quantities are properties of the microscope.
-POSES = ("view", "in-plane angle", "shift")
-
-
 # Neighbours whose mean predicts a sample.
 CONFOUNDER_NEIGHBORS = 30
-MAX_SAMPLES = 4000
 # With 99 permutations the smallest p-value is .01, that is 1 / (1 + 99).
 N_PERMUTATIONS, SIGNIFICANCE = 99, 0.02
 
@@ -35,16 +27,13 @@ def confounder_records(
 ) -> list[dict]:
     """Compare every known quantity with every factor: entries of run.json.
 
-    - factor: from 1; 0 for what no factor explains of the samples
+    - factor: from 1; 0 for what no factor explains of the samples, (n, d)
     - r2: share of the factor's variance that the quantity explains
     - p: permutation p-value of the hypothesis that it explains nothing
     - imbalance: information imbalance from the factor to the quantity; None of groups
     - meaning: what follows from it; "" if nothing does
-
-    Shapes: samples (n, d).
     """
-    drawn = rng.permutation(len(particles))[:MAX_SAMPLES]
-    chosen = np.sort(drawn)
+    chosen = np.sort(rng.permutation(len(particles))[:4000])
     if len(chosen) <= CONFOUNDER_NEIGHBORS:
         # A sample has too few others to be predicted by.
         return []
@@ -67,21 +56,21 @@ def confounder_records(
             # How often chance explains at least as much.
             chance = sum(explained(target[shuffle]) >= r2 for shuffle in shuffles)
             p, r2 = (1 + chance) / (1 + N_PERMUTATIONS), max(0.0, r2)
+            imbalance = None
+            if known.ndim == 2:
+                # Half of the samples tell it to .01.
+                imbalance = information_imbalance(target[::2], known[::2])
+            entry = {"name": name, "factor": number, "r2": r2, "p": p, "imbalance": imbalance}
             meaning = "" if p > SIGNIFICANCE else _meaning(name, number, r2, all_views=all_views)
-            # Half of the samples tell it to .01.
-            pair = target[::2], known[::2]
-            told = {"imbalance": information_imbalance(*pair) if known.ndim == 2 else None}
-            entry = {"name": name, "factor": number, "r2": r2, "p": p, **told, "meaning": meaning}
-            found.append(entry)
+            found.append({**entry, "meaning": meaning})
     return found
 
 
 def expected_features(place: Place) -> np.ndarray:
     """Return the features of places, or their means where deviations are known.
 
-    The mean over all particles that look alike is that of their true places, however little their
-    images show: a quantity on which only the deviation depends explains nothing. An angle alone
-    would be a sure one, and may be the same for all images that show nothing of it.
+    Thus a quantity on which only the deviation depends explains nothing. An angle alone would be a
+    sure one, and may be the same for all images that show nothing of it.
     """
     if place.deviation is None or place.topology != "circle":
         return place.features
@@ -91,7 +80,7 @@ def expected_features(place: Place) -> np.ndarray:
 
 def _meaning(name: str, factor: int, r2: float, *, all_views: bool) -> str:
     """Return what follows from the R^2 of a quantity, "" if nothing does."""
-    kind = "pose" if name in POSES else "microscope"
+    kind = "pose" if name in ("view", "in-plane angle", "shift") else "microscope"
     of_view = all_views and name == "view"
     limit = CRITERIA["views"].limit if of_view else 0.1
     if r2 < limit:
@@ -124,11 +113,9 @@ def _meaning(name: str, factor: int, r2: float, *, all_views: bool) -> str:
 
 
 def known_quantities(particles: Particles) -> dict[str, np.ndarray]:
-    """Return what is known of the particles, by name.
+    """Return quantities of the particles, (n, d), with near rows of near values, and groups, (n,).
 
-    A quantity is an array of shape (n, d) in which near rows are near values; a group is an array
-    of whole numbers of shape (n,). Quantities without finite distances, as where one is NaN, are
-    left out: there is nothing to compare.
+    Those without finite distances, as where one is NaN, are left out.
     """
     known: dict[str, np.ndarray] = {}
     turned = particles.turned()

@@ -134,9 +134,6 @@ class ParticleInput(OfParticles, Input):
         return {"confounders": found}, particle_file(self.particles, places, changed)
 
 
-# What was found and not read yet.
-
-
 @dataclass(frozen=True)
 class UnreadImages(OfParticles):
     """Images of one view, or volumes, that were found and not read yet."""
@@ -315,9 +312,6 @@ def _checked_indices(path: Path, count: int) -> np.ndarray:
     return indices
 
 
-# The hook of inputs and runs.
-
-
 class ParticleSource:
     """Particle images of one view, stacks, volumes, and particles of the rows of a table."""
 
@@ -384,12 +378,7 @@ class ParticleSource:
 
     @staticmethod
     def evidence(evidence: Evidence, record: Mapping) -> Evidence:
-        """Return the evidence of a fit, with more tests for particles of all views.
-
-        One is failed where coordinates depend on the viewing direction: then factors are not
-        independent of it. Another is failed where volumes of some views are not those of views
-        far from them: then a coordinate does not mean the same in all views.
-        """
+        """Return the evidence of a fit, with more tests for particles of all views."""
         explained = {
             found["factor"]: found["r2"] if found["p"] <= SIGNIFICANCE else 0.0
             for found in record.get("confounders", [])

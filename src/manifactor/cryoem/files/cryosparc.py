@@ -61,9 +61,8 @@ def read_cryosparc(
 ) -> Particles:
     """Read the particles of a .cs file, or those of a job's results joined with it by uid.
 
-    cryoSPARC writes the results of a job into one file and what the job did not change into
-    another, its passthrough file. Both may hold the particles in any order, and the second may hold
-    more.
+    What a job did not change is in another file, its passthrough file, in any order, with more
+    particles.
     """
     fields = _read_fields(path)
     rows = np.arange(len(fields["uid"]))
@@ -156,12 +155,8 @@ def _shift(columns: Columns, pixel_sizes: np.ndarray | None) -> np.ndarray | Non
 
 
 def euler_angles(poses: np.ndarray) -> np.ndarray:
-    """Return rot, tilt and psi in degrees of cryoSPARC's rotation vectors.
-
-    These turn the image to the molecule, RELION's matrices the molecule to the image.
-
-    Shapes: poses (n, 3) -> (n, 3).
-    """
+    """Return rot, tilt and psi in degrees, (n, 3), of cryoSPARC's rotation vectors, (n, 3)."""
+    # These turn the image to the molecule, RELION's matrices the molecule to the image.
     inverse = -np.asarray(poses, dtype=float)
     return matrix_angles(Rotation.from_rotvec(inverse).as_matrix())
 
@@ -175,7 +170,6 @@ def write_cryosparc(particles: Particles, columns: Mapping[str, np.ndarray]) -> 
 
 
 def _cs_bytes(fields: Mapping[str, np.ndarray]) -> bytes:
-    """Return the .cs file of these fields."""
     # Copied field by field: a dtype with gaps would write the gaps as fields.
     types = [(name, values.dtype, values.shape[1:]) for name, values in fields.items()]
     out = np.empty(len(next(iter(fields.values()))), dtype=types)
@@ -212,16 +206,13 @@ RESULT = """\
     num_items: {count}
     type: particle.{name}
 """
-# What a reconstruction needs.
-NEEDED = ("alignments3D", "blob", "ctf")
 
 
 def result_group(content: bytes, metafile: str, folder: Path) -> tuple[bytes, bytes, list[str]]:
     """Return a .cs file and its .csg for the job Import Result Group, and what it lacks.
 
-    Paths marked by ">" are relative to the file that they stand in: these become absolute, so that
-    the file can be imported from anywhere. Others are relative to the project's folder and stay as
-    they are.
+    Paths marked by ">" are relative to the file that they stand in, and become absolute; others are
+    relative to the project's folder.
     """
     table = np.lib.format.read_array(BytesIO(content), allow_pickle=False)
     fields = {name: table[name] for name in table.dtype.names or ()}
@@ -236,4 +227,6 @@ def result_group(content: bytes, metafile: str, folder: Path) -> tuple[bytes, by
         if name in found
     )
     group = GROUP.format(created=datetime.now(UTC), results="".join(results))
-    return content, group.encode(), [name for name in NEEDED if name not in found]
+    # What a reconstruction needs.
+    missing = [name for name in ("alignments3D", "blob", "ctf") if name not in found]
+    return content, group.encode(), missing

@@ -30,18 +30,11 @@ def read_particles(path, *, pixel_size: float | None = None) -> Particles:
 
 
 def particles_with(particles: Particles, columns: Mapping[str, np.ndarray]) -> bytes:
-    """Return the file of these particles with columns added, and without other rows.
-
-    Everything else stays as it was, in the order of the file.
-
-    Shapes: columns (n,).
-    """
+    """Return the file of these particles, in its order, with columns added."""
     order = np.argsort(particles.rows)
     ordered = {name: np.asarray(column)[order] for name, column in columns.items()}
     return WRITERS[particles.path.suffix.lower()](particles[order], ordered)
 
-
-# Which particles of a file are used, and what the file itself does not state.
 
 # What states the class and the optics group, in RELION's and in cryoSPARC's files.
 GROUP_LABELS = {

@@ -56,11 +56,11 @@ class Columns:
             )
         return found.astype(np.int64) if kind == "a whole number" else found
 
-    def side_by_side(self, *names: str) -> np.ndarray | None:
+    def side_by_side(self, *names: str, kind: str = "a finite number") -> np.ndarray | None:
         """Return some columns as a matrix; None if one is missing."""
         if any(name not in self for name in names):
             return None
-        return np.column_stack([self.numbers(name) for name in names])
+        return np.column_stack([self.numbers(name, kind) for name in names])
 
     def microscope(self, labels: Mapping[str, str]) -> dict[str, np.ndarray]:
         """Return what is known of the microscope, given the file's names of it."""
@@ -100,12 +100,9 @@ class Particles:
     shift: np.ndarray | None = None
     # (n, 2): the same in Angstrom, where the file states no pixel size
     unscaled_shift: np.ndarray | None = None
-    # (n,): "defocus_u", "defocus_v", "defocus_angle", "phase_shift", "voltage",
-    # "spherical_aberration", "amplitude_contrast", "optics group", "half set", "class", "flipped",
-    # "premultiplied": those that are known
+    # (n,): what is known of the names in STAR_COLUMNS, such as "defocus_u" and "optics group"
     microscope: dict[str, np.ndarray] = field(default_factory=dict)
 
-    # What states the pixel size.
     pixel_size_label = (
         "rlnImagePixelSize, or rlnDetectorPixelSize with rlnMagnification; blob/psize_A"
     )
@@ -179,19 +176,16 @@ class Particles:
         return np.degrees(np.arctan2(sine, cosine))
 
     def facing(self, view: tuple[float, float]) -> tuple["Particles", np.ndarray]:
-        """Return the particles as if all were seen from the side of a view.
+        """Return the particles as if all were seen from the side of a view, and which were not.
 
         An image from behind, turned upside down, is one from in front: (x, y) becomes (x, -y), and
         the molecule is turned by half a turn about x.
-
-        Returns mirrored (n,).
         """
         if self.angles is None:
             return self, np.zeros(len(self), dtype=bool)
         behind = ~self.near_view(*view, width=90.0)
         flip = np.where(behind[:, None], [1.0, -1.0, -1.0], 1.0)
         turned = flip[:, :, None] * euler_matrices(self.angles)
-
         shift, unscaled = self.shift, self.unscaled_shift
         facing = replace(
             self,
@@ -204,12 +198,7 @@ class Particles:
     def near_view(
         self, rot: float, tilt: float, *, width: float, or_opposite: bool = False
     ) -> np.ndarray:
-        """Return which particles are seen from within `width` degrees of a direction.
-
-        Or from within as many degrees of the opposite one, if asked for.
-
-        Returns (n,).
-        """
+        """Return which particles are seen from within `width` degrees of a direction, (n,)."""
         if self.angles is None:
             raise ValueError(f"a view can be picked where angles are known; {self.path} has none.")
         direction = view_directions(np.array([[rot, tilt, 0.0]]))[0]
@@ -224,9 +213,8 @@ def view_directions(angles: np.ndarray) -> np.ndarray:
     """Return the unit vectors, (n, 3), of views with rot, tilt, psi in degrees."""
     # psi turns the image in its plane and does not change the direction.
     rot, tilt = np.radians(angles[:, :2]).T
-    x = np.sin(tilt) * np.cos(rot)
-    y = np.sin(tilt) * np.sin(rot)
-    return np.column_stack([x, y, np.cos(tilt)])
+    across = np.sin(tilt)
+    return np.column_stack([across * np.cos(rot), across * np.sin(rot), np.cos(tilt)])
 
 
 def euler_matrices(angles: ArrayLike) -> np.ndarray:

@@ -1,7 +1,6 @@
-"""RELION's STAR files: their text, their values, and their particles (versions 3.0, 3.1 and 5).
+"""RELION's STAR files (versions 3.0, 3.1 and 5): their text, their values, and their particles.
 
-Columns and rows are added and dropped in the text itself, so everything that is not ours stays as
-it was, byte for byte: other blocks, comments, the number of digits.
+Columns and rows are added and dropped in the text itself: all that is not ours stays as it was.
 """
 
 import csv
@@ -18,13 +17,8 @@ import numpy as np
 from manifactor._support.errors import extra, one_line
 from manifactor.cryoem.files.particles import Columns, Particles, rows_of
 
-# Blocks of particles: of RELION 3.1 and later, of older versions, of 3.0.
-PARTICLE_BLOCKS = ("particles", "images", "")
-
 # A value, quoted or not, with the blanks behind it.
 VALUE = re.compile(r"""(?:"[^"]*"|'[^']*'|[^\s"']\S*)[ \t]*""")
-# The number of a column, behind its label.
-COLUMN_NUMBER = re.compile(r"#\d+")
 
 
 @dataclass(frozen=True)
@@ -43,10 +37,7 @@ class Loop:
 
 
 def find_blocks(text: str) -> dict[str, Loop | list[str]]:
-    """Return the blocks of a STAR file by name.
-
-    A table is a `Loop`, any other block the list of its lines.
-    """
+    """Return the blocks of a STAR file by name: tables, and the lines of other blocks."""
     # Not `splitlines`, which also ends lines at form feeds and the like.
     lines = StringIO(text, newline="").readlines()
     # Editors of Windows start a file with this mark.
@@ -75,7 +66,9 @@ def line_values(line: str) -> list[str]:
 def particle_table(blocks: Mapping[str, Loop | list[str]]) -> Loop:
     """Return the table that holds one row for each particle."""
     tables = {name: block for name, block in blocks.items() if isinstance(block, Loop)}
-    named = [tables[name] for name in PARTICLE_BLOCKS if name in tables and tables[name].labels]
+    # Of RELION 3.1 and later, of older versions, of 3.0.
+    blocks_of_particles = [tables[name] for name in ("particles", "images", "") if name in tables]
+    named = [table for table in blocks_of_particles if table.labels]
     # Other programs name the block otherwise; its images tell it from the others.
     with_images = [table for table in tables.values() if "rlnImageName" in table.columns]
     if named or len(with_images) == 1:
@@ -100,7 +93,7 @@ def with_columns(loop: Loop, columns: Mapping[str, Sequence[str]], keep: np.ndar
     labels = [i for i in loop.labels if i in lines]
     for number, i in enumerate(labels, start=1):
         if dropped:
-            lines[i] = COLUMN_NUMBER.sub(f"#{number}", lines[i])
+            lines[i] = re.sub(r"#\d+", f"#{number}", lines[i])
     last = lines[labels[-1]]
     # Line ends of Windows stay what they are.
     ending = last[len(last.rstrip("\r\n")) :]
@@ -200,8 +193,6 @@ STAR_COLUMNS = {
     "premultiplied": "rlnCtfDataAreCtfPremultiplied",
 }
 DIRECTION = ("rlnAngleRot", "rlnAngleTilt")
-# RELION 3.0 states the detector's pixel in micrometres, and the magnification.
-DETECTOR = ("rlnDetectorPixelSize", "rlnMagnification")
 
 
 def read_relion(path: Path, *, pixel_size: float | None = None) -> Particles:
@@ -267,12 +258,12 @@ def _with_optics(columns: Columns, groups: Columns) -> Columns:
 
 
 def _pixel_sizes(columns: Columns) -> np.ndarray | None:
+    kind = "a number above 0"
     if "rlnImagePixelSize" in columns:
-        return columns.numbers("rlnImagePixelSize", "a number above 0")
-    if any(name not in columns for name in DETECTOR):
-        return None
-    micrometres, magnification = (columns.numbers(name, "a number above 0") for name in DETECTOR)
-    return 1e4 * micrometres / magnification
+        return columns.numbers("rlnImagePixelSize", kind)
+    # RELION 3.0 states the detector's pixel in micrometres, and the magnification.
+    detector = columns.side_by_side("rlnDetectorPixelSize", "rlnMagnification", kind=kind)
+    return None if detector is None else 1e4 * detector[:, 0] / detector[:, 1]
 
 
 def _image_parts(names: Iterable, path: Path) -> tuple[np.ndarray, np.ndarray]:
