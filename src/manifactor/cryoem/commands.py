@@ -54,10 +54,6 @@ from manifactor.runs.run import Run, open_run, places_along
 from manifactor.runs.task import Task
 from manifactor.views import plots
 
-# Options that have no effect on particles of all views, beside those of other inputs.
-NOT_OF_ALL_VIEWS = ["width", "fit_samples", "coordinates", "reuse"]
-NOT_OF_ALL_VIEWS += ["preparation", "transformation"]
-
 
 def fit_particles(options: FitOptions) -> None:
     """Fit particles of all views, or print what that would cost."""
@@ -92,8 +88,10 @@ def _task_of_all_views(options: FitOptions) -> Task:
         )
     task = Task(path, options)
     options.require(path, ALL_VIEWS)
+    # Options that have no effect on particles of all views, beside those of other inputs.
+    idle = ("width", "fit_samples", "coordinates", "reuse", "preparation", "transformation")
     for each in fields(options):
-        if each.name in NOT_OF_ALL_VIEWS and getattr(options, each.name) != each.default:
+        if each.name in idle and getattr(options, each.name) != each.default:
             raise ValueError(f"{flag_of(each)} does not go with {ALL_VIEWS}. Leave it out.")
     return task
 
@@ -129,7 +127,7 @@ def views(options: ViewsOptions) -> None:
 
 def _table(found: Sequence[Cone], n_particles: int, width: float) -> str:
     """Return the populated directions as a table, below a line that describes it."""
-    # The share of the sphere that a cone covers.
+    # As many particles as a cone's share of the sphere.
     even = n_particles * (1 - np.cos(np.radians(width))) / 2
     heading = ["view", "rot", "tilt", "particles", "share", "relative to uniform"]
     rows = [
@@ -148,16 +146,11 @@ def _table(found: Sequence[Cone], n_particles: int, width: float) -> str:
 
 
 def _draw(out: Path, directions: np.ndarray, found: Sequence[Cone]) -> None:
-    cells = sphere_cells()
+    cells, marks = sphere_cells(), [view.direction for view in found]
+    label = f"particles in 1/{len(cells)} of the sphere"
     with plots.style(plots.CLEAR):
         figure = plots.new_figure(6.4, 3.2)
-        sphere(
-            figure.subplots(),
-            cells,
-            cells.counts(directions),
-            label=f"particles in 1/{len(cells)} of the sphere",
-            marks=[view.direction for view in found],
-        )
+        sphere(figure.subplots(), cells, cells.counts(directions), label=label, marks=marks)
         drawn = plots.clear_picture(figure, out.suffix)
     write_bytes(out, drawn)
 

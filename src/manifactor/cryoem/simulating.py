@@ -22,14 +22,14 @@ from manifactor.cryoem.options import (
     DemoOptions,
     SimulateOptions,
 )
-from manifactor.cryoem.simulate.all_views import PreferredDirections, simulate_views
+from manifactor.cryoem.simulate.all_views import PreferredDirections, ViewSimulation, simulate_views
 from manifactor.cryoem.simulate.molecule import read_molecule
 from manifactor.cryoem.simulate.one_view import Simulation, simulate_particles
 from manifactor.cryoem.simulate.writing import write_dataset
 from manifactor.datasets import sample
 from manifactor.runs.archive import is_run
 from manifactor.runs.folder import read_record, require_new_run
-from manifactor.runs.options import flag_of, parameter_of
+from manifactor.runs.options import flag_of
 from manifactor.runs.run import Run, open_run
 from manifactor.runs.task import Task
 from manifactor.scores import coordinate_correlation
@@ -81,21 +81,21 @@ def _simulate_molecule(options: SimulateOptions) -> None:
     require_new(out, mark="truth.csv", overwrite=options.overwrite)
     if options.views == "all":
         _refuse(options, "one view", "--views all", OF_ONE_VIEW)
-        simulated = simulate_views(
+        option = " --all-views"
+        simulated: Simulation | ViewSimulation = simulate_views(
             options.n,
             preferred=PreferredDirections() if options.preferred else None,
             pose_error=options.pose_error,
             view_correlation=options.correlate,
             **_molecule_settings(options),
         )
-        with whole_folder(out) as folder, ProgressBars() as bars:
-            write_dataset(folder, simulated, name=_name_in_project(out), callback=bars)
     else:
         _refuse(options, "--views all", "one view", OF_ALL_VIEWS)
+        option = ""
         how = {"in_plane": options.in_plane, "route": options.route, **_molecule_settings(options)}
-        _write_simulation(out, simulate_particles(options.n, **how))
+        simulated = simulate_particles(options.n, **how)
+    _write(out, simulated)
     following = shell_line("manifactor", "fit", out / "particles.star")
-    option = " --all-views" if options.views == "all" else ""
     show(
         f"{out}: particles.star and particles.mrcs with {options.n} images, and "
         f"truth.csv. Next: {following}{option}"
@@ -109,13 +109,9 @@ def _molecule_settings(options: SimulateOptions) -> dict[str, Any]:
             "--structure and --rotor must be given together: a file, and the part of "
             "it that rotates."
         )
-    names = ("motions", "snr", "correlation", "defocus", "symmetry", "size", "pixel_size")
-    settings = {
-        parameter_of(each): getattr(options, each.name)
-        for each in fields(options)
-        if each.name in names
-    }
-    settings["random_state"] = options.seed
+    names = ("motions", "correlation", "defocus", "symmetry", "size", "pixel_size")
+    settings: dict[str, Any] = {name: getattr(options, name) for name in names}
+    settings |= {"signal_to_noise": options.snr, "random_state": options.seed}
     if options.structure is not None and options.rotor is not None:
         settings["molecule"] = read_molecule(
             options.structure, rotor=options.rotor, assembly=options.assembly
@@ -124,17 +120,14 @@ def _molecule_settings(options: SimulateOptions) -> dict[str, Any]:
     return {name: value for name, value in settings.items() if value is not None}
 
 
-def _write_simulation(out: Path, simulation: Simulation) -> None:
-    with whole_folder(out) as folder:
-        write_dataset(folder, simulation, name=_name_in_project(out))
+def _write(out: Path, simulation: Simulation | ViewSimulation) -> None:
+    with whole_folder(out) as folder, ProgressBars() as bars:
+        write_dataset(folder, simulation, name=_name_in_project(out), callback=bars)
 
 
 def _name_in_project(folder: Path) -> str:
-    """Return the folder as RELION names it: relative to the project's folder.
-
-    The project's folder is the current one if `folder` lies in it. For a folder elsewhere, only its
-    last part is known to be right.
-    """
+    """Return the folder as RELION names it: relative to the project's, the current one."""
+    # For a folder elsewhere, only its last part is known to be right.
     elsewhere = folder.is_absolute() or ".." in folder.parts
     return folder.name if elsewhere else str(folder)
 
@@ -150,9 +143,8 @@ def demo(options: DemoOptions) -> None:
         f"Simulating {options.n} noisy images of a channel whose top rotates and "
         "whose lower part stretches. The fit is not told about these motions."
     )
-    # The demo is the same for everyone, as in the documentation's pictures.
     simulation = simulate_particles(options.n, random_state=0)
-    _write_simulation(data, simulation)
+    _write(data, simulation)
     task = Task(data / "particles.star")
     with ProgressBars() as bars:
         estimator, record = task.fit(task.read(), out, overwrite=True, callback=bars)
