@@ -17,7 +17,6 @@ from manifactor.models.maxcut import Cut
 from manifactor.models.moves.integration import Integrated
 from manifactor.models.moves.motion import MarkovModel, markov_model
 from manifactor.models.moves.paths import Pairs
-from manifactor.models.moves.unmixing import Unmixed
 from manifactor.models.peeling.division import Split
 from manifactor.models.sums.summands import ByTerms, Sum
 from manifactor.models.triplets import Triplets
@@ -47,7 +46,7 @@ class Factorization(PickledFields):
     splits: tuple[Split, ...] = ()
     triplets: Triplets | None = None
     cut: Cut | None = None  # by `method="triplets"`
-    placer: ByFunctions | Integrated | Unmixed | ByTerms = field(default_factory=ByFunctions)
+    placer: ByFunctions | Integrated | ByTerms = field(default_factory=ByFunctions)
     # "method" and "factors", "sense" where several were looked at, "functions" where more of them
     # were computed than given, and "term 1" where a term of a sum is a surface that may have
     # several factors

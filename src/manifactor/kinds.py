@@ -29,9 +29,8 @@ from manifactor.judging.measures.density import (
 from manifactor.judging.measures.places import poles
 from manifactor.judging.table import CRITERIA, SENSES
 from manifactor.judging.verdict import probability_of
-from manifactor.models.moves.integration import integrated
+from manifactor.models.moves.integration import integrated, unmixed
 from manifactor.models.moves.unfolding import in_flat_places
-from manifactor.models.moves.unmixing import unmixed
 from manifactor.models.peeling import purity
 from manifactor.models.peeling.peeling import (
     MAX_FACTORS,

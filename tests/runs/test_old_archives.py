@@ -36,10 +36,10 @@ def test_factors_are_read_as_before():
 
 def test_slopes_and_shifts_of_moves_are_lines():
     none, array = value(None), {"array": "x"}
-    for field, name in (("slopes", "Integrated"), ("shift", "Unmixed")):
+    for field in ("slopes", "shift"):
         lines = [{"slopes": none, "shift": none, field: array}, {}]
         placer = renewed_placer(factor(1, **lines[0]), factor(2))
-        assert (placer["record"], charts(placer)) == (name, ["chart 1", "chart 2"])
+        assert (placer["record"], charts(placer)) == ("Integrated", ["chart 1", "chart 2"])
         assert placer["fields"]["lines"]["tuple"] == [array, none]
 
 

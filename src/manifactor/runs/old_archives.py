@@ -36,10 +36,10 @@ def _placer(fields: Mapping[str, Any]) -> dict:
     """Return the placer of a factorization."""
     factors = [factor["fields"] for factor in fields["factors"]["tuple"]]
     if fields.get("sum", NONE) == NONE:
-        for field, name in (("slopes", "Integrated"), ("shift", "Unmixed")):
+        for field in ("slopes", "shift"):
             lines = [factor.get(field, NONE) for factor in factors]
             if any(line != NONE for line in lines):
-                return _record(name, **_readings(factors), lines={"tuple": lines})
+                return _record("Integrated", **_readings(factors), lines={"tuple": lines})
         return _record("ByFunctions", **_readings(factors))
     divided, first = [], 0
     terms = {term["fields"]["term"]["value"]: term["fields"] for term in _tuple(fields, "divided")}

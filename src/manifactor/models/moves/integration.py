@@ -1,97 +1,104 @@
-"""Coordinates of intervals by integration of unit gradients, where samples have a metric.
+"""Coordinates of intervals that are more accurate than those read from functions.
 
 Functions of an interval are flat at its ends, so that small errors of them move samples there by
-their root. With the direction g of the factor at every sample, in units of local moves, neighbours
-have u_j - u_i = g . C^-1/2 (x_j - x_i): a sparse least-squares problem for the coordinate u.
+their root. Where samples have a metric, coordinates are integrated: with the direction g of the
+factor at every sample, in units of local moves, neighbours have u_j - u_i = g . C^-1/2 (x_j - x_i),
+a sparse least-squares problem for the coordinate u.
+
+Where samples are in equilibrium, coordinates are freed from the other factors: the share of samples
+below a place, among samples at the same place on the others, is a function of that place alone.
+Small errors of a coordinate, which change its order with the other factors, do not change it.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import cg
+from scipy.spatial import KDTree
 
-from manifactor._support.threads import map_panels
+from manifactor._support.threads import map_panels, row_slices
 from manifactor.factors.factor import Factor, Reading
 from manifactor.factors.placing import ByFunctions, Locate, general_locator
 from manifactor.factors.shapes import Places
-from manifactor.operators.kernel import Affinity
 from manifactor.operators.metric import STRAY, LocalMetric
 from manifactor.operators.neighbors import chosen, row_of, with_data
 from manifactor.operators.operator import Operator
+from manifactor.statistics import random_rows
 
-# Share of an interval at either end where a coordinate that was read off functions is not trusted.
-UNTRUSTED = 0.15
-# What such samples count at least.
-LEAST_TRUST = 0.02
+# Share of an interval at either end where a coordinate that was read off functions is not trusted,
+# and what such samples count at least.
+UNTRUSTED, LEAST_TRUST = 0.15, 0.02
 # Ridge of the local regression: directions across the manifold get no gradient.
 SLOPE_RIDGE = 0.05
-
-
-class Step(NamedTuple):
-    """New samples, and one step of the walk from them, as `Operator.steps_from` returns it."""
-
-    diffusion: Operator
-    X: np.ndarray
-    weights: sp.csr_array | np.ndarray
-    nearest: np.ndarray
+# The part of the samples, one in so many, that are next to a place on the other factors. Of wells,
+# fewer make places rough, and leave more of the others. Samples that others are compared with.
+ALIKE, MOST_COMPARED = 3, 3000
 
 
 @dataclass(frozen=True)
 class Integrated(ByFunctions):
-    """Places of which those on some intervals were integrated from slopes of the coordinate.
+    """Places of which those on some intervals were corrected after they were read."""
 
-    These are its changes along the prepared samples, (n_samples, n_features).
-    """
-
-    lines: tuple[np.ndarray | None, ...] = ()  # None where places are read from functions
+    # Slopes of a coordinate along the prepared samples, (n_samples, n_features), or what was added
+    # to it, (n_samples,); None where places are as they were read
+    lines: tuple[np.ndarray | None, ...] = ()
 
     def places(self, factors: Sequence[Factor], diffusion: Operator, X: np.ndarray) -> list[Places]:
         """Return embedding and coordinate of prepared samples on each factor."""
-        step = Step(diffusion, X, *diffusion.steps_from(X))
-        functions = diffusion.extended_by(step.weights, step.nearest)
+        weights, nearest = diffusion.steps_from(X)
+        functions = diffusion.extended_by(weights, nearest)
         places = [reading.place(functions) for reading in self.readings]
+        rows, weights = diffusion.graph.distinct, sp.csr_array(weights)
         for number, (factor, line) in enumerate(zip(factors, self.lines, strict=True)):
-            if line is not None:
-                along = self.along(line, factor, places[number][0][:, 0], step)
-                places[number] = along[:, None], along
+            if line is None:
+                continue
+            line, known = chosen(line, rows), factor.coordinate
+            if line.ndim == 1:
+                along = places[number][0][:, 0] + _mean(weights, line)
+            else:
+                assert known is not None
+                samples = chosen(diffusion.samples, rows)
+                along = _along_slopes(X, samples, known[rows], line, weights)
+                along[nearest >= 0] = known[rows][nearest[nearest >= 0]]
+            along = np.clip(along, 0, 1)
+            places[number] = along[:, None], along
         return places
 
     def locator(self, factors: Sequence[Factor], diffusion: Operator, n_new: int) -> Locate:
         """Return a function that places prepared samples."""
         return general_locator(self, factors, diffusion)
 
-    def along(self, line: np.ndarray, factor: Factor, rough: np.ndarray, step: Step) -> np.ndarray:
-        """Return the coordinate at new samples: the mean of what neighbours and slopes say.
 
-        The slope of a new sample is that of its nearest neighbour.
-        """
-        assert factor.coordinate is not None
-        rows = step.diffusion.graph.distinct
-        coordinate, slopes = factor.coordinate[rows], chosen(line, rows)
-        samples = chosen(step.diffusion.samples, rows)
-        weights = sp.csr_array(step.weights)
-        sums = weights.sum(axis=1)
-        mean = sp.csr_array(sp.diags_array(1 / np.where(sums > 0, sums, 1)) @ weights)
-        here = slopes[np.asarray(mean.argmax(axis=1)).ravel()]
-        # Each neighbour j says u_j + (s_j + s) . (x - x_j) / 2.
-        along = mean @ (coordinate - np.einsum("np,np->n", samples, slopes) / 2)
-        along += np.einsum("np,np->n", step.X, mean @ slopes + here) / 2
-        along -= np.einsum("np,np->n", mean @ samples, here) / 2
-        along[step.nearest >= 0] = coordinate[step.nearest[step.nearest >= 0]]
-        return np.clip(along, 0, 1)
+def _mean(weights: sp.csr_array, values: np.ndarray) -> np.ndarray:
+    sums = weights.sum(axis=1)
+    return weights @ values / np.where(sums > 0, sums, 1)
+
+
+def _along_slopes(
+    X: np.ndarray,
+    samples: np.ndarray,
+    coordinate: np.ndarray,
+    slopes: np.ndarray,
+    weights: sp.csr_array,
+) -> np.ndarray:
+    """Return the coordinate at new samples: the mean of what neighbours and slopes say."""
+    sums = weights.sum(axis=1)
+    mean = sp.csr_array(sp.diags_array(1 / np.where(sums > 0, sums, 1)) @ weights)
+    # The slope of a new sample is that of its nearest neighbour.
+    here = slopes[np.asarray(mean.argmax(axis=1)).ravel()]
+    # Each neighbour j says u_j + (s_j + s) . (x - x_j) / 2.
+    along = mean @ (coordinate - np.einsum("np,np->n", samples, slopes) / 2)
+    along += np.einsum("np,np->n", X, mean @ slopes + here) / 2
+    return along - np.einsum("np,np->n", mean @ samples, here) / 2
 
 
 def integrated(
     factors: Sequence[Factor], readings: Sequence[Reading], diffusion: Operator
 ) -> tuple[tuple[Factor, ...], ByFunctions]:
-    """Return factors with coordinates of intervals as accurate at their ends as elsewhere.
-
-    All of them are returned as they are where samples have no metric.
-    """
+    """Return factors with integrated coordinates of intervals, as they are without a metric."""
     if diffusion.metric is None:
         return tuple(factors), ByFunctions(tuple(readings))
     out, lines = [], []
@@ -103,6 +110,47 @@ def integrated(
         out.append(factor)
         lines.append(line)
     return tuple(out), Integrated(tuple(readings), tuple(lines))
+
+
+def unmixed(
+    factors: Sequence[Factor], readings: Sequence[Reading], diffusion: Operator
+) -> tuple[tuple[Factor, ...], Integrated]:
+    """Return factors with coordinates of intervals that are independent of the others'."""
+    rows, inverse = diffusion.graph.distinct, diffusion.graph.inverse
+    places, shifts = [factor.embedding for factor in factors], []
+    # Twice: what a coordinate is freed from must be free itself.
+    for _ in range(2):
+        shifts = [
+            _shift(factor.embedding[:, 0], np.hstack([*places[:k], *places[k + 1 :]]))
+            if factor.topology == "interval"
+            else None
+            for k, factor in enumerate(factors)
+        ]
+        places = [
+            factor.embedding if shift is None else factor.embedding + shift[:, None]
+            for factor, shift in zip(factors, shifts, strict=True)
+        ]
+    weights = sp.csr_array(diffusion.steps_from(diffusion.distinct_points)[0])
+    out = list(factors)
+    for k, shift in enumerate(shifts):
+        if shift is not None:
+            # The mean of neighbours, as for new samples: a share of a few hundred is rough.
+            smooth = _mean(weights, shift[rows])[inverse]
+            embedding = np.clip(out[k].embedding + smooth[:, None], 0, 1)
+            out[k] = replace(out[k], coordinate=embedding[:, 0], embedding=embedding)
+    return tuple(out), Integrated(tuple(readings), tuple(shifts))
+
+
+def _shift(along: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """Return how samples move along an interval to be independent of places on other factors."""
+    some = random_rows(len(along), MOST_COMPARED)
+    known, tree = along[some], KDTree(others[some])
+    shares = []
+    for rows in row_slices(len(along), 5000):
+        near = known[tree.query(others[rows], len(some) // ALIKE)[1]]
+        own = along[rows, None]
+        shares.append(((near < own).mean(axis=1) + (near <= own).mean(axis=1)) / 2)
+    return np.quantile(along, np.concatenate(shares)) - along
 
 
 def _integrated(
@@ -118,21 +166,17 @@ def _integrated(
         own = int(np.abs(np.corrcoef(lines.T, rough)[-1, :-1]).argmax())
         along, slopes = lines[:, own], flat.frames[:, own]
     else:
-        near = _weights(diffusion.affinity)
+        affinity = diffusion.affinity
+        # The kernel between different samples, whatever their density.
+        pull = sp.diags_array(affinity.pull / affinity.pull.mean())
+        near = sp.csr_array(pull @ affinity.kernel @ pull)
+        near.setdiag(0)
+        near.eliminate_zeros()
         slopes = _unit_slopes(rough, samples, metric, near)
         along = _integral(samples, slopes, near)
     low, high = np.quantile(along, [STRAY, 1 - STRAY])
     coordinate = np.clip((along - low) / (high - low), 0, 1)[inverse]
     return coordinate, (slopes / (high - low))[inverse]
-
-
-def _weights(affinity: Affinity) -> sp.csr_array:
-    """Return the kernel between different samples, whatever their density."""
-    pull = sp.diags_array(affinity.pull / affinity.pull.mean())
-    weights = sp.csr_array(pull @ affinity.kernel @ pull)
-    weights.setdiag(0)
-    weights.eliminate_zeros()
-    return weights
 
 
 def _unit_slopes(
