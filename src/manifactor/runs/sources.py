@@ -14,7 +14,7 @@ from manifactor._support.values import bad_values
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.estimators.arrays import MOST_DRAWN, draw_count, draw_rows
 from manifactor.estimators.moving import MOST_OF_TRAJECTORY
-from manifactor.runs.options import OF_MOVES, PARTS, TABLE, FitOptions
+from manifactor.runs.options import PARTS, TABLE, FitOptions
 from manifactor.tables.columns import COLUMN_REMEDIES, ColumnChoice, Columns, quoted
 from manifactor.tables.files import (
     frame_names,
@@ -27,10 +27,7 @@ from manifactor.tables.files import (
 from manifactor.tables.stores import StoredTable, in_parts, read_npy, stored_table
 from manifactor.tables.text import DELIMITERS, line_of, read_labels
 
-
-def why_at_most(count: int) -> str:
-    """Return why no more samples are fitted."""
-    return f"{count:,} at most, so that a fit stays quick; the others are placed"
+WHY_AT_MOST = "{:,} at most, so that a fit stays quick; the others are placed"
 
 
 class Opened:
@@ -38,7 +35,7 @@ class Opened:
 
     path: Path | None  # the file of a table
     rows: np.ndarray  # (n,): the samples' row numbers in the input, ascending if drawn of a table
-    notes: tuple[str, ...]  # what a user should know of how the input is read
+    notes: tuple[str, ...] = ()  # what a user should know of how the input is read
     # All samples of a table on disk, if only those are read that were drawn to be fitted
     table: StoredTable | None = None
     n_named = 0  # rows of another file that the samples belong to, which is written again
@@ -56,7 +53,7 @@ class Opened:
     @property
     def most(self) -> tuple[int, str]:
         """How many samples are fitted at most, and why."""
-        return MOST_DRAWN, why_at_most(MOST_DRAWN)
+        return MOST_DRAWN, WHY_AT_MOST.format(MOST_DRAWN)
 
     def settings(self, n_fitted: int, given: dict) -> tuple[dict, dict[str, Choice]]:
         """Return parameters in place of those given, and what was chosen."""
@@ -95,7 +92,7 @@ class Input(Opened):
         """How many samples are fitted at most, and why."""
         if not self.moves or "bursts" in self.moves:
             return super().most
-        return MOST_OF_TRAJECTORY, why_at_most(MOST_OF_TRAJECTORY)
+        return MOST_OF_TRAJECTORY, WHY_AT_MOST.format(MOST_OF_TRAJECTORY)
 
     @property
     def noise(self) -> np.ndarray | None:
@@ -130,13 +127,11 @@ class Input(Opened):
 
     def require_values(self) -> None:
         """Refuse NaN, infinite and huge values, and say where in the file they are."""
-        found = bad_values(self.samples)
-        if found is None:
-            return
-        line = None if self.path is None else line_of(self.path, found.place[0])
-        where = "" if line is None else f" (line {line} of {self.path})"
-        words = found.message("samples", self.labels, where=where, remedies=COLUMN_REMEDIES)
-        raise ValueError(words)
+        if found := bad_values(self.samples):
+            line = None if self.path is None else line_of(self.path, found.place[0])
+            where = "" if line is None else f" (line {line} of {self.path})"
+            words = found.message("samples", self.labels, where=where, remedies=COLUMN_REMEDIES)
+            raise ValueError(words)
 
     def standardised(self) -> "Input":
         """Return a table with columns of unit variance; constant ones stay constant."""
@@ -188,7 +183,6 @@ class UnreadTable(Opened):
     table: StoredTable = field()  # which has no default here
     rows: np.ndarray
     standardise: bool  # whether to give the columns unit variance
-    notes: tuple[str, ...] = ()
 
     @property
     def n_columns(self) -> int:
@@ -234,42 +228,27 @@ def _open_table(path: Path, options: FitOptions, further: tuple[Path, ...]) -> I
     for source in sources():
         parts = [source.paired(part, options) for part in parts]
     table = joined(parts)
-    if options.standardise:
-        table = table.standardised()
-    # A lag of 0 is one that was given.
-    if any(
-        value is not None and value is not False for value in options.values(*OF_MOVES).values()
-    ):
-        counts = [part.n_samples for part in parts]
-        files = list(zip((path, *further), counts, strict=True))
-        assert table.columns is not None
-        table = replace(table, moves=_moves(files, options, table.columns))
-    return table
+    table = table.standardised() if options.standardise else table
+    assert table.columns is not None
+    return replace(table, moves=_moves(parts, options, table.columns))
 
 
-# What files tell of the moves of the rows of a table: times, trajectories, bursts, pairs.
-
-
-def _moves(
-    files: Sequence[tuple[Path, int]], options: FitOptions, columns: Columns
-) -> dict[str, Any]:
-    """Return what is known of moves, as arguments of `fit`.
-
-    Files are given with their numbers of rows. There is one, unless each is a trajectory.
-    """
+def _moves(parts: Sequence[Input], options: FitOptions, columns: Columns) -> dict[str, Any]:
+    """Return what files tell of the moves of the rows of tables, as arguments of `fit`."""
     moves: dict[str, Any] = {} if options.lag is None else {"lag": options.lag}
     if options.time is not None:
         only = ColumnChoice(labels=(options.time,))
-        times = [read_table(path, only).samples[:, 0] for path, _ in files]
+        times = [read_table(part.path, only).samples[:, 0] for part in parts]
         moves["times"] = np.concatenate(times)
     if options.trajectory is not None:
-        path, only = files[0][0], ColumnChoice(labels=(options.trajectory,))
+        path, only = Path(parts[0].path or ""), ColumnChoice(labels=(options.trajectory,))
         # Labels may be words in a table in text.
-        words = path.suffix.lower() in DELIMITERS
-        read = read_labels(path, only) if words else read_table(path, only).samples[:, 0]
-        moves["trajectories"] = read
+        is_text = path.suffix.lower() in DELIMITERS
+        labels = read_labels(path, only) if is_text else read_table(path, only).samples[:, 0]
+        moves["trajectories"] = labels
     if options.trajectories:
-        moves["trajectories"] = np.repeat(np.arange(len(files)), [count for _, count in files])
+        counts = [part.n_samples for part in parts]
+        moves["trajectories"] = np.repeat(np.arange(len(parts)), counts)
     if options.bursts is not None:
         moves["bursts"] = _bursts(Path(options.bursts), columns)
     if options.pairs is not None:

@@ -181,10 +181,10 @@ class Task:
             how = {"stages": stages or Stages(keeps=False), "callback": callback}
             return self._fit_in_parts(given, plan, out, before, workers, overwrite, **how)
         fit, places = fit_input(given, plan, stages=stages, callback=callback)
-        record = self._record(given, plan, fit, before)
+        files = loadings_file(given, plan, fit)
         rng = np.random.default_rng(self.options.seed)
-        more, files = given.files_after(places, before.changed, rng)
-        record |= more
+        more, others = given.files_after(places, before.changed, rng)
+        record = self._record(given, plan, fit, before) | more
         warn_of_changes(before)
         write_run(
             fit,
@@ -193,7 +193,7 @@ class Task:
             places=places,
             rows=given.rows,
             names=given.names,
-            files=loadings_file(given, plan, fit) | files,
+            files=files | others,
             overwrite=overwrite,
         )
         return fit, record
