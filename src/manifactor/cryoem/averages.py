@@ -16,8 +16,7 @@ from manifactor._support.workers import Here, Workers, ignored
 from manifactor.cryoem.components import distances, shell_means, shells
 from manifactor.cryoem.files.stacks import write_stack, write_volume
 from manifactor.cryoem.one_view import View, particle_ctf_at
-from manifactor.runs.matching import Matching, match
-from manifactor.runs.places import Place, bin_labels, grid_labels
+from manifactor.runs.places import Matching, Place, bin_labels, grid_labels, match
 from manifactor.runs.run import Run, places_along, require_as_many
 from manifactor.views import pictures
 

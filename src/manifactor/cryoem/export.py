@@ -21,8 +21,7 @@ from manifactor.cryoem.files.cryosparc import npy_bytes, result_group
 from manifactor.cryoem.files.formats import ParticleChoice, particles_with
 from manifactor.cryoem.files.particles import Particles, euler_matrices
 from manifactor.cryoem.files.stacks import ImageSource, image_folder, particle_images
-from manifactor.runs.matching import match
-from manifactor.runs.places import Place, bin_labels, coordinate_columns
+from manifactor.runs.places import Place, bin_labels, coordinate_columns, match
 from manifactor.runs.run import Run, require_as_many
 from manifactor.tables.files import read_samples
 from manifactor.tables.pickles import read_pickled_array

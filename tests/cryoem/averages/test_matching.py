@@ -2,8 +2,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from manifactor.runs.matching import match
-from manifactor.runs.places import Place, bin_labels
+from manifactor.runs.places import Place, bin_labels, match
 
 
 def dependent(rng, n_samples=4000, correlation=0.58):

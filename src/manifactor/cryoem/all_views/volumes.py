@@ -39,8 +39,7 @@ from manifactor.cryoem.files.stacks import volume_series
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.factors.factor import Factor
 from manifactor.runs.archive import read_tree, write_tree
-from manifactor.runs.matching import match, unrolled
-from manifactor.runs.places import Place, bin_labels
+from manifactor.runs.places import Place, bin_labels, match, unrolled
 from manifactor.runs.run import Run, places_along
 from manifactor.tables.files import read_samples
 

@@ -13,8 +13,7 @@ from scipy.spatial import cKDTree
 from manifactor._support.values import ceil_div
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.factors.factor import angle_matrix, owners
-from manifactor.runs.matching import joint_cells
-from manifactor.runs.places import Place, bin_labels
+from manifactor.runs.places import Place, bin_labels, joint_cells
 from manifactor.runs.run import Run, endings, selection
 from manifactor.views import words
 from manifactor.views.explorer.columns import (
