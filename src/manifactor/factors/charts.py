@@ -117,11 +117,7 @@ class Chart:
 
 
 def _whitened_pairs(centred: np.ndarray, spread: np.ndarray, floor: float) -> np.ndarray:
-    """Pairs of values, (n, 2), times the inverse roots of their covariances.
-
-    A function of a symmetric matrix of two rows is a combination of the matrix and the identity:
-    much faster than eigenvectors of many small matrices.
-    """
+    """Pairs of values, (n, 2), times the inverse roots of their covariances."""
     first, second, across = spread[:, 0, 0], spread[:, 1, 1], spread[:, 0, 1]
     mean = (first + second) / 2
     half = (first - second) / 2
@@ -174,11 +170,7 @@ def make_chart(
 def _shrunk_regression(
     basis: np.ndarray, values: Callable[[slice], np.ndarray], weights: np.ndarray
 ) -> np.ndarray:
-    """Weighted least squares; coefficients within their errors are shrunk to 0.
-
-    Unshrunk, a correction adds as much error as it removes where a function is flat, at an
-    interval's ends. `values` returns those of some samples, so that they are never all in memory.
-    """
+    """Weighted least squares; coefficients within their errors are shrunk to 0."""
 
     def products(rows: slice) -> tuple[np.ndarray, np.ndarray]:
         weighted = weights[rows, None] * basis[rows]

@@ -187,11 +187,7 @@ def selection(spectrum: Spectrum, indices) -> np.ndarray:
 
 
 def _confidence(spectrum: Spectrum, blocks: Sequence[np.ndarray]) -> np.ndarray:
-    """One less the cosine between each factor's gradients and all others'.
-
-    At every sample, (n_factors, n_samples). Where a gradient vanishes, at an interval's end, it
-    counts as half its mean.
-    """
+    """One less the cosine between the gradients of each factor and all others at samples."""
     lowest = [block[:, :FIRST_FUNCTIONS] for block in blocks]
     label = np.repeat(np.arange(len(blocks)), [low.shape[1] for low in lowest])
     champ, pair = champ_of_pairs(spectrum, np.hstack(lowest))

@@ -89,10 +89,7 @@ def even_steps(topology: str, n_frames: int) -> np.ndarray:
 
 
 def _offsets(topology: str, there: np.ndarray, here: np.ndarray, unit: float) -> np.ndarray:
-    """Return how neighbours, (m, k, c), lie from places, (m, c), on one factor, in a unit.
-
-    On a circle this is one angle, from -pi to pi.
-    """
+    """Return how neighbours, (m, k, c), lie from places, (m, c); by angles on a circle."""
     if topology != "circle":
         return (there - here[:, None]) / unit
     turns = (there @ [1, 1j]) * (here @ [1, -1j])[:, None]

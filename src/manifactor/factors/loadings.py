@@ -150,13 +150,7 @@ def find_loadings(
 
 
 def _functions(space: PlaceSpace) -> list[np.ndarray]:
-    """Return functions of places on each factor, and products of those of two, (n, k) each.
-
-    Their mean is 0. Products are orthogonal to functions of single factors if places are
-    independent. They are not made so in the samples: at the ends of an interval, where coordinates
-    are least sure, these depend on other factors, and what both factors move together would in part
-    be attributed to one.
-    """
+    """Return functions of places on each factor, and products of those of two, (n, k) each."""
     n, n_factors, n_pairs = len(space.places), len(space.widths), comb(len(space.widths), 2)
     budget = n // SAMPLES_PER_FUNCTION
     alone = int(np.clip(budget // (3 * n_factors), 3, MOST_ALONE))
@@ -190,10 +184,7 @@ def _curves(space: PlaceSpace, values: np.ndarray) -> list[np.ndarray | None]:
 
 
 def _basis(topology: str, places: np.ndarray, count: int) -> Callable[[np.ndarray], np.ndarray]:
-    """Return smooth functions of places on a factor, of mean 0 and mean square 1 on these places.
-
-    Cubic splines with as many samples between any two knots, or polynomials on a surface.
-    """
+    """Return smooth functions of places on a factor, of mean 0 and mean square 1 there."""
     if topology == "other":
         width = min(places.shape[1], count)
         degrees = (d for d in range(6, 1, -1) if comb(width + d, d) <= count + 1)

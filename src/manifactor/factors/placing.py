@@ -139,11 +139,7 @@ def _place_combined(
     stray: tuple[KDTree, Locate] | None,
     X: np.ndarray,
 ) -> list[Placed]:
-    """Places of prepared samples, by the functions that they are read from only.
-
-    `stray` has the outliers that the fit left out, and the locator of samples that are nearest to
-    one of them, or may be outliers themselves.
-    """
+    """Places of prepared samples; near outliers, which are `stray`, by another locator."""
     at = functions(X)
     far = at.distance > functions.reach
     values = np.split(at.combined, ends[:-1], axis=1)

@@ -109,11 +109,7 @@ def _some(spectrum: Spectrum) -> np.ndarray:
 
 
 def _lowest(functions: np.ndarray) -> list[int]:
-    """Functions of the lowest batch, (n, r), that distinguish places.
-
-    One of them if it determines the others, as on an interval; two, as on a circle; or all, since a
-    batch of nearly equal eigenvalues is cut in two by chance only.
-    """
+    """Functions of the lowest batch, (n, r), that distinguish places."""
     chart = [0]
     for j in range(1, functions.shape[1]):
         (predicted,) = _predict(functions[:, chart], functions[:, [j]])
@@ -189,12 +185,7 @@ def _is_closed(places: np.ndarray, foreign: np.ndarray) -> bool:
 
 
 def _angle_tells_all(places: np.ndarray, functions: np.ndarray, foreign: np.ndarray) -> bool:
-    """Whether the angle of places, (n, 2), tells as much of functions as the places.
-
-    It does not where a curve goes around more than once. Places tell a little of the other factors,
-    which impure functions depend on, so the angle gets the other factors' functions, (n, p), as
-    well.
-    """
+    """Whether the angle of places, (n, 2), tells as much of functions as the places."""
     predict = partial(_predict, target=functions)
     angle = unit_vectors(places)
     by_place, by_angle = map_threads(predict, [places, angle])
@@ -244,10 +235,7 @@ def _around_folded(functions: np.ndarray, ends: np.ndarray) -> np.ndarray:
 
 
 def _along_interval(functions: np.ndarray, ends: np.ndarray) -> np.ndarray:
-    """Arc length: the lowest function of an interval is cos(pi t).
-
-    It is stretched and moved a little where the interval is not even.
-    """
+    """Arc length: the lowest function of an interval is cos(pi t)."""
     # New samples may lie a little beyond the ends, where arccos is not defined.
     cosine = (functions[:, 0] - ends.mean()) / (ends[0] - ends.mean())
     return np.arccos(np.clip(cosine, -1, 1)) / np.pi

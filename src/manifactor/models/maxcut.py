@@ -62,10 +62,7 @@ def cut_weight(weights: np.ndarray, labels: np.ndarray) -> float:
 
 
 def _roundings(vectors: np.ndarray, n_groups: int, rng: np.random.Generator) -> np.ndarray:
-    """Return different random groupings, (n_different, n_vertices).
-
-    A vertex joins the group whose random direction its vector points along most.
-    """
+    """Return different random groupings, (n_different, n_vertices)."""
     n, rank = vectors.shape
     directions = rng.standard_normal((rank, N_ROUNDINGS * n_groups))
     along = (vectors @ directions).reshape(n, N_ROUNDINGS, n_groups)
@@ -90,10 +87,7 @@ def _relax(
 
 
 def _climb(weights: np.ndarray, vectors: np.ndarray, n_groups: int) -> tuple[np.ndarray, float]:
-    """Enforce the lower limit of inner products by multipliers.
-
-    They climb the dual in shrinking steps, and the best bound on the way is kept.
-    """
+    """Enforce the lower limit of inner products by multipliers."""
     limit = -1 / (n_groups - 1)
     first_step = weights[weights > 0].mean()
     multipliers = np.zeros_like(weights)
@@ -147,11 +141,7 @@ def _dual_bound(
 
 
 def _tabu_search(weights: np.ndarray, labels: np.ndarray, n_groups: int) -> np.ndarray:
-    """Return the best grouping on a walk of single moves.
-
-    Each move is the best one of a vertex that has not moved lately, also where it makes the cut
-    worse: so the walk leaves local maxima.
-    """
+    """Return the best grouping on a walk of the best single moves, which may make it worse."""
     labels = labels.copy()
     n = len(labels)
     # Turns in which a vertex that has moved stays where it is: a small graph must leave most of its

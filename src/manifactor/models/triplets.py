@@ -1,7 +1,6 @@
 """The paper's algorithm: triplets, separability, maximum cut to groups of functions.
 
-Triplets say which functions are products of which (Algorithm 1). Functions that occur in a product
-together belong to different factors, and a maximum cut of their graph makes groups of them.
+Triplets say which functions are products of which (Algorithm 1).
 """
 
 from collections.abc import Iterator, Sequence
@@ -143,10 +142,7 @@ def _combinations_below(eigenvalues: np.ndarray, size: int, limit: float) -> np.
 def _blocks(
     eigenvalues: np.ndarray, max_parts: int, limit: float, length: int
 ) -> Iterator[np.ndarray]:
-    """Yield combinations in order of their eigenvalue sums, a few at a time.
-
-    In this order each block meets a narrow band of products only.
-    """
+    """Yield combinations in order of their eigenvalue sums, a few at a time."""
     for size in range(2, max_parts + 1):
         combinations = _combinations_below(eigenvalues, size, limit)
         total = eigenvalues[combinations].sum(axis=1)

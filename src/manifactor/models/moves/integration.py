@@ -1,13 +1,9 @@
 """Coordinates of intervals that are more accurate than those read from functions.
 
-Functions of an interval are flat at its ends, so that small errors of them move samples there by
-their root. Where samples have a metric, coordinates are integrated: with the direction g of the
-factor at every sample, in units of local moves, neighbours have u_j - u_i = g . C^-1/2 (x_j - x_i),
-a sparse least-squares problem for the coordinate u.
-
-Where samples are in equilibrium, coordinates are freed from the other factors: the share of samples
-below a place, among samples at the same place on the others, is a function of that place alone.
-Small errors of a coordinate, which change its order with the other factors, do not change it.
+Functions of an interval are flat at its ends. Where samples have a metric, the coordinate u is
+integrated from the direction g of the factor: neighbours have u_j - u_i = g . C^-1/2 (x_j - x_i).
+In equilibrium, the share of samples below a place, among samples at the same place on the other
+factors, is a function of that place alone, which small errors of a coordinate do not change.
 """
 
 from collections.abc import Sequence

@@ -1,10 +1,8 @@
 """The operator of lagged pairs: which functions of the samples last, and for how long.
 
 f is an eigenfunction of a process if the mean of f(x'), a lag after x, is mu f(x); its rate is
--log(mu) over the lag. Where independent processes go together, products of their functions are
-eigenfunctions and rates add up, however long the lag, and whatever map leads to the samples.
-Functions are sought among those of a walk on some of the samples, by all pairs (Noe and Nueske,
-2013).
+-log(mu) over the lag. Of independent processes, products of functions are eigenfunctions and rates
+add up. Functions are sought among those of a walk, by all pairs (Noe and Nueske, 2013).
 """
 
 from collections.abc import Mapping, Sequence
@@ -89,10 +87,7 @@ def in_pairs(diffusion: Operator) -> Operator:
 
 
 def _extended(diffusion: Operator, X: np.ndarray) -> np.ndarray:
-    """Return the functions of the walk at any samples, (n, n_functions).
-
-    Samples far from all of the fit lie where the nearest one lies.
-    """
+    """Return the functions of the walk at any samples, (n, n_functions)."""
     nearest, out = nearest_point(diffusion.samples), []
     for rows in gen_batches(len(X), 5000):
         distance, index = nearest(X[rows])
@@ -109,10 +104,7 @@ def _chance(n_functions: int, n_pairs: int) -> float:
 def _part(
     basis: Spectrum, copies: np.ndarray, rows: np.ndarray, ends: Sequence[np.ndarray]
 ) -> tuple[LaggedPart, np.ndarray]:
-    """Return the functions of the operator of some pairs at some samples, and their coefficients.
-
-    The operator is made symmetric: in equilibrium, pairs are as likely backwards.
-    """
+    """Return functions of the operator of some pairs at some samples, and their coefficients."""
     now, then = ends
     size = (now.T @ now + then.T @ then) / (2 * len(now))
     change = (then - now).T @ (then - now) / (2 * len(now))

@@ -1,7 +1,6 @@
 """Do samples move independently on the factors? And does a trajectory show enough of them?
 
-If two processes are independent and stationary, one of them may be shifted in time: the law of both
-together does not change. A shift keeps all autocorrelation, which a permutation would destroy.
+One of two independent processes may be shifted in time, which keeps all autocorrelation.
 """
 
 from collections.abc import Iterator, Sequence

@@ -1,10 +1,8 @@
 """Flat coordinates of samples with a metric: where all factors are curves, one map has them all.
 
-In units of its moves, a product of intervals and circles is flat. With frames A that turn from one
-sample to the next as coordinates do, neighbours i and j differ by (A_i + A_j) (x_j - x_i) / 2.
-Places start from distances along the neighbour graph; then frames and places are found in turn, as
-rigid as possible (Sorkine and Alexa, 2007). Lengths between neighbours have errors, which grow with
-the dimension and with bends of the map; in places of all samples at once, they average out.
+With frames A that turn from one sample to the next as coordinates do, neighbours i and j differ by
+(A_i + A_j) (x_j - x_i) / 2. Places start from distances along the neighbour graph; then frames and
+places are found in turn, as rigid as possible (Sorkine and Alexa, 2007).
 """
 
 from collections.abc import Sequence
@@ -138,11 +136,7 @@ def _by_distances(pairs: _Pairs, known: np.ndarray, dimension: int) -> np.ndarra
 def _rigid(
     pairs: _Pairs, places: np.ndarray, known: np.ndarray, n_turns: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return places, frames (n, d, q), ways round circles (c, d), and squared errors of the pairs.
-
-    Frames are the rotations that bring moves closest to differences of places, and places those
-    whose differences are closest to the moves in these frames.
-    """
+    """Return places, frames (n, d, q), ways round circles (c, d), and errors of the pairs."""
     weights, last = known.astype(float), np.inf
     n, c = len(places), pairs.jumps.shape[1]
     ways, lead = np.zeros((c, places.shape[1])), np.zeros((n, c))
@@ -211,10 +205,7 @@ def _roll_up(
 
 
 def _axes(places: np.ndarray) -> np.ndarray:
-    """Return the axes of the smallest box around most of the places, (d, d), one a column.
-
-    That of a box are its own, however its samples are spread.
-    """
+    """Return the axes of the smallest box around most of the places, (d, d), one a column."""
     d, rng = places.shape[1], np.random.default_rng(0)
     turns = np.arange(90) * np.pi / 180
     turned = np.stack([[np.cos(turns), np.sin(turns)], [-np.sin(turns), np.cos(turns)]])

@@ -1,10 +1,8 @@
 """Division of a batch of functions into blocks with orthogonal gradients.
 
-A carre du champ is a symmetric matrix of inner products of gradients at every sample. If the
-gradients of two blocks of functions are orthogonal everywhere, one rotation of the functions makes
-all these matrices block-diagonal. The matrices that commute with all of them, the commutant, tell
-how many blocks there are and which rotation it is. What counts as 0 there depends on the noise of a
-number, which halves of the samples tell.
+A carre du champ is a symmetric matrix of inner products of gradients at every sample. The matrices
+that commute with all of them, the commutant, tell which rotation of the functions makes them
+block-diagonal, and how many blocks there are.
 """
 
 from collections.abc import Sequence

@@ -2,9 +2,7 @@
 
 All samples and two halves of them are looked at; the halves tell noise from structure. Functions
 below twice the lowest eigenvalue are not products, hence pure up to a rotation, and divide into
-blocks of orthogonal gradients. What has no energy along any block belongs to further factors, and
-its lowest functions are again pure. `peel` repeats this step: propose new blocks, judge them by
-their products with the others, then accept them, merge two blocks, or stop.
+blocks of orthogonal gradients. What has no energy along any block belongs to further factors.
 """
 
 from collections.abc import Iterator, Sequence

@@ -1,9 +1,7 @@
 """Energy of functions along blocks of others: what is pure, and what blocks make a product.
 
-A function is pure if it has no energy along the blocks of other factors. Energy along a factor is
-quantised: 0, or at least the factor's lowest eigenvalue. An impurity is energy along other blocks
-in these quanta, a leak is the same energy as a share of the function's own. Products of pure
-functions of different factors are eigenfunctions themselves, if the data are a product.
+Energy along a factor is quantised: 0, or at least the factor's lowest eigenvalue. An impurity is
+energy along other blocks in these quanta, a leak is it as a share of the function's own energy.
 """
 
 from collections.abc import Sequence

@@ -1,11 +1,9 @@
 """Operators that commute with the Laplacian: Killing tensors and Killing fields, from samples.
 
 A symmetric tensor K gives the operator -div(K grad), a vector field v the operator v . grad. Where
-they commute with the Laplacian, K is a Killing tensor, whose eigenvectors are the directions of
-coordinates that separate (Staeckel, 1891; Eisenhart, 1934), and v is a continuous symmetry. Both
-are sought among simple fields, by their matrix elements between the lowest eigenfunctions: with
-eigenvalues l, [K, L]_kl = (l_l - l_k) K_kl. The least relative sizes mu of this commutator are a
-small eigenproblem.
+they commute with the Laplacian, the eigenvectors of K are the directions of coordinates that
+separate (Staeckel, 1891; Eisenhart, 1934), and v is a continuous symmetry. Between eigenfunctions
+with eigenvalues l, [K, L]_kl = (l_l - l_k) K_kl; the least relative sizes mu of this are sought.
 """
 
 from dataclasses import dataclass

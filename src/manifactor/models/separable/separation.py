@@ -1,11 +1,9 @@
 """Coordinates in which the Laplacian separates, where lengths along one depend on another.
 
-On an annulus, a cone or an ellipse every eigenfunction is a product of functions of single
-coordinates, although the data are not a product. The directions of these coordinates, the web, are
-eigenvectors of a Killing tensor, or of two of them in space. Functions that vary along one of them
-only are the factors; where a circle shrinks to a point or is sewn to itself, as at the centre of a
-disc and between the foci of an ellipse, its angle is no such function, but eigenfunctions divided
-by their size at each place on the other factors tell it.
+The directions of these coordinates, the web, are eigenvectors of a Killing tensor, or of two of
+them in space. Functions that vary along one of them only are the factors; where a circle shrinks to
+a point or is sewn to itself, as at the centre of a disc and between the foci of an ellipse,
+eigenfunctions divided by their size at each place on the other factors tell its angle.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -196,10 +194,7 @@ def _of_web(
     symmetries: symmetry.Symmetries,
     points: np.ndarray,
 ) -> dict[str, Measurement]:
-    """Numbers that tell whether a web separates, by the names of their tests.
-
-    Shapes: points (n_distinct, n_features).
-    """
+    """Numbers that tell whether a web separates, by the names of their tests."""
     count, n_columns = symmetries.count, whole.coordinates.shape[1]
     is_surface = sum(axes.shape[2] for axes in web.axes) == 2
     numbers: dict[str, Measurement] = {"warp": Measurement(web.spread)}
@@ -234,10 +229,7 @@ def factorings(
 
 
 def _is_cloud(columns: np.ndarray, turn: Turn | None) -> bool:
-    """Whether samples of a plane are Gaussian, or fade out on all sides alike without a border.
-
-    A Gaussian separates in radius and angle, and in any pair of axes.
-    """
+    """Whether samples of a plane are Gaussian, or fade out on all sides alike without a border."""
     variance = columns.var(axis=0)
     if variance[2:].sum() > 0.02 * variance.sum():
         return False
@@ -382,10 +374,7 @@ def _of_fields(
 
 
 def _strays(geometry: Geometry, points: np.ndarray, count: int) -> float:
-    """Largest share of the samples of a solid that one of its symmetries turns to where none are.
-
-    Smooth coordinates, which the symmetries are given in, would close a hole.
-    """
+    """Largest share of the samples of a solid that a symmetry turns to where none are."""
     centred = points - points.mean(axis=0)
     columns = centred @ np.linalg.lstsq(centred, geometry.coordinates, rcond=None)[0]
     rows = columns[geometry.rows]
@@ -528,12 +517,7 @@ def _of_eigenvalue(geometry: Geometry, value: np.ndarray) -> np.ndarray:
 
 
 def _unexplained(spectrum: Spectrum, known: Sequence[np.ndarray], count: int) -> np.ndarray:
-    """The lowest combinations of eigenfunctions that known functions tell nothing of.
-
-    Their means over samples of the same known values are 0, as are those of all functions that are
-    odd in what the known functions do not tell. Eigenfunctions of nearly the same eigenvalue are
-    mixed, so that single ones need not be odd.
-    """
+    """The lowest combinations of eigenfunctions that known functions tell nothing of."""
     thin = statistics.random_rows(len(spectrum.weights), statistics.PREDICTED_SAMPLES)
     values = spectrum.functions[thin] @ np.hstack(known)
     low = spectrum.functions[thin, 1:16]
@@ -548,10 +532,7 @@ def _unexplained(spectrum: Spectrum, known: Sequence[np.ndarray], count: int) ->
 
 
 def _flat_weights(web: Web, geometry: Geometry, diffusion: Operator) -> np.ndarray:
-    """Weights under which places on separating coordinates are independent.
-
-    The volume is the gap times the product of the coordinates' own lengths.
-    """
+    """Weights under which places on separating coordinates are independent."""
     gap = np.maximum(web.gap, 0.1 * np.median(web.gap))
     weights = diffusion.spectrum.weights / _at_samples(gap, geometry, diffusion)
     return weights / weights.sum()
@@ -573,10 +554,7 @@ def warp_of(found: Separation, factors: Sequence[Factor], diffusion: Operator) -
 
 
 def _warp(factors: Sequence[Factor], gap: np.ndarray, symmetries: symmetry.Symmetries) -> Warp:
-    """How lengths depend on two factors, given their squared ratio at every sample.
-
-    Along the orbits of a symmetry they depend on the other factor alone.
-    """
+    """How lengths depend on two factors, given their squared ratio at every sample."""
     length = np.sqrt(np.maximum(gap, 0.0))
     told = [statistics.predictability(factor.embedding, length[:, None])[0] for factor in factors]
     best = int(np.argmax(told))

@@ -1,9 +1,7 @@
 """Continuous symmetries of the data: how many, the name of the shape, a flat torus's lattice.
 
-Each is a vector field that commutes with the Laplacian. A sphere has three, a body of revolution
-one, a flat torus two, whatever the angle of its lattice. The two of a flat torus also commute with
-each other: their common eigenfunctions are waves, whose eigenvalues are the squared lengths of the
-dual lattice, and the phases of the two longest waves tell every sample's place.
+A sphere has three, a body of revolution one, a flat torus two. Those of a flat torus commute: their
+common eigenfunctions are waves, whose eigenvalues are the squared lengths of the dual lattice.
 """
 
 from collections.abc import Sequence
@@ -108,12 +106,7 @@ def _length(vectors: np.ndarray) -> np.ndarray:
 
 
 def _round_name(geometry: Geometry, dimension: int) -> str | None:
-    """Name of a shape with all symmetries that its dimension allows.
-
-    The lowest eigenvalue of a sphere has dimension + 1 functions and the next is at least twice as
-    large; the lowest of the rotations has nine. A ball whose dimension is measured as one less has
-    as many symmetries as its border.
-    """
+    """Name of a shape with all symmetries that its dimension allows, by its lowest eigenvalues."""
     eigenvalues = geometry.eigenvalues
     multiplicity = int((eigenvalues < 1.5 * eigenvalues[0]).sum())
     if multiplicity != dimension + 1:

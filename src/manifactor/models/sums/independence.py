@@ -200,10 +200,7 @@ def _angle(matrices: np.ndarray, a: int, b: int) -> float:
 def _with_principal_axes(
     white: np.ndarray, deviation: np.ndarray, rotation: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The rotation with Gaussian components along their principal axes, and which these are.
-
-    Cumulants tell nothing about the axes of a Gaussian; its variances do.
-    """
+    """The rotation with Gaussian components along their principal axes, and which these are."""
     # Rotating components until their cumulants are diagonal makes those of Gaussian noise large,
     # in 12 directions up to 8 errors. Low kurtosis, the last of the three, has no tail.
     limits = np.maximum([5.0, 5.0, 3.5], 1.7 * np.array(_errors_by_chance(*white.shape)))
@@ -252,10 +249,7 @@ def is_bell(values: np.ndarray) -> bool:
 
 
 def _standard_errors(white: np.ndarray) -> np.ndarray:
-    """Cumulants in units of their errors for a Gaussian, (3, r).
-
-    The size of the skewness, the kurtosis, and the kurtosis below that of a Gaussian.
-    """
+    """Cumulants in units of their errors for a Gaussian, (3, r)."""
     n = len(white)
     skewness, kurtosis = (white**3).mean(axis=0), (white**4).mean(axis=0) - 3
     kurtosis *= np.sqrt(n / 24)

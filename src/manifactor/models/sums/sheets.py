@@ -1,8 +1,4 @@
-"""A curve or surface through samples, by local linear regression on rough places.
-
-`lay_sheet` fits nodes, each with the flat piece around it; `Sheet.project` returns the nearest
-places on the sheet.
-"""
+"""A curve or surface through samples, by local linear regression on rough places."""
 
 from dataclasses import dataclass, replace
 
@@ -163,11 +159,7 @@ def lay_sheet(places: np.ndarray, topology: str, samples: np.ndarray) -> Sheet:
 
 
 def _slender_neighbors(sheet: Sheet, samples: np.ndarray, explained: float) -> int:
-    """Fewest neighbours that extend farther along a curve than across it.
-
-    Four times as far, up to a quarter of the samples: shorter neighbourhoods would let the curve
-    turn into its own noise, as principal curves do.
-    """
+    """Fewest neighbours that extend four times as far along a curve as across it."""
     length = 1 / sheet.steps[0, 0, 0]
     if sheet.topology == "circle":
         length *= 2 * np.pi

@@ -181,10 +181,7 @@ def _place_on_terms(terms: Sum, inside: Mapping[int, Locate], X: np.ndarray) -> 
 
 
 def _functions(term: Summand, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Functions of a factor at places, of mean square 1, and their eigenvalues.
-
-    Six cosines of an interval, cosines and sines of a circle, or the coordinates of a surface.
-    """
+    """Functions of a factor at places, of mean square 1, and their eigenvalues."""
     steps = term.sheet.steps
     order = np.arange(1, 7)
     if term.sheet.topology == "interval":

@@ -1,9 +1,4 @@
-"""Samples as a sum: terms are read as curves or surfaces, and fitted to what the others leave.
-
-`find_sum` is the algorithm: independent parts of the samples, a factor of each, further factors of
-the rest. `Fitter` reads and fits factors; `agreement` asks whether half of the samples show the
-same ones.
-"""
+"""Samples as a sum: terms are read as curves or surfaces, and fitted to what the others leave."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -50,10 +45,7 @@ def read_surface(samples: np.ndarray) -> Reading:
 
 
 def _shown(samples: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Samples in up to 12 main directions, the strongest first; and the 1,000 that are read.
-
-    They need to show the order of places only, which curves that are laid later make exact.
-    """
+    """Samples in up to 12 main directions, the strongest first; and the 1,000 that are read."""
     variance, axes = independence.principal_axes(samples)
     shown = samples @ axes[:, :12][:, variance[:12] > 1e-3 * variance[0]]
     return shown, shown[random_rows(len(shown), 1000)]
@@ -98,10 +90,7 @@ def _plainest(readings: list[Reading]) -> Reading:
 
 
 def _linear_curves(samples: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
-    """Places along the first main direction, and around the first two.
-
-    They need no neighbours, so that the density along a curve does not matter.
-    """
+    """Places along the first main direction, and around the first two."""
     yield "interval", samples[:, :1]
     if samples.shape[1] > 1:
         yield "circle", unit_vectors(samples[:, :2] / samples[:, :2].std(axis=0))
@@ -258,10 +247,7 @@ class Fitter:
         ]
 
     def _read_again(self, target: np.ndarray, factor: Fitted) -> Fitted:
-        """The factor fitted again, or read anew where it explains little or is tangled.
-
-        A new reading must explain more than the old fit, which was fitted many times.
-        """
+        """The factor fitted again, or read anew where that explains more, or it is tangled."""
         again = _fit_again(target, factor)
         tangled = again.sheet.tangled()
         if again.sheet.explained > CLEAR and not tangled:
@@ -305,11 +291,7 @@ def find_sum(
 
 
 def _curves_or_surfaces(samples: np.ndarray, fitter: Fitter) -> list[Fitted]:
-    """Factors of samples: curves, or also surfaces where curves do not add up.
-
-    Curves do not add up where they leave too much, depend on each other, or are tangled. A curve
-    that fills a surface explains it as well, but only after many fits, not as it was first read.
-    """
+    """Factors of samples: curves, or also surfaces where curves do not add up."""
     first = _first_factors(samples, fitter)
     curves = _with_further(samples, first, fitter)
     enough = 1 - CURVE_LEAVES
@@ -317,6 +299,7 @@ def _curves_or_surfaces(samples: np.ndarray, fitter: Fitter) -> list[Fitted]:
     tangled = any(curve.sheet.tangled() for curve in curves)
     if add_up and not tangled and min(factor.shown for factor in first) > enough:
         return curves
+    # A curve that fills a surface explains it only after many fits, not as it was first read.
     fill = add_up and min(fitter.shares_read(samples, curves)) < enough
     # More curves than parts may be a surface that was taken for several curves.
     if add_up and not tangled and not fill and len(curves) <= len(first):
@@ -333,11 +316,7 @@ def _curves_or_surfaces(samples: np.ndarray, fitter: Fitter) -> list[Fitted]:
 
 
 def _with_further(samples: np.ndarray, factors: list[Fitted], fitter: Fitter) -> list[Fitted]:
-    """The factors of samples, (n, q), given the first of them.
-
-    The strongest independent part of what the factors leave is a further one, until noise is left,
-    or something that no further factor explains.
-    """
+    """The factors of samples, (n, q), given the first of them."""
     factors = _prune(samples, fitter.polish(samples, factors), fitter)
     left = share_left(samples, factors)
     while len(factors) < fitter.max_factors:
@@ -361,10 +340,7 @@ def _with_further(samples: np.ndarray, factors: list[Fitted], fitter: Fitter) ->
 
 
 def _divide(samples: np.ndarray, factors: list[Fitted], fitter: Fitter) -> list[Fitted]:
-    """Factors with two independent parts in place of a surface, as long as one has such.
-
-    They may not show at first, beside other terms in the same directions.
-    """
+    """Factors with two independent parts in place of a surface, as long as one has such."""
     surfaces = [factor for factor in factors if factor.sheet.topology == "other"]
     if len(surfaces) > MOST_SURFACES or len(factors) == fitter.max_factors:
         return factors
@@ -383,12 +359,7 @@ def _divide(samples: np.ndarray, factors: list[Fitted], fitter: Fitter) -> list[
 
 
 def _first_factors(samples: np.ndarray, fitter: Fitter) -> list[Fitted]:
-    """The factors of the independent parts of samples, one of each.
-
-    A part in up to three directions is a curve or a surface: independent curves that add up in
-    three directions would be parts of their own, unless the samples have more directions than were
-    looked at.
-    """
+    """The factors of the independent parts of samples, one of each."""
     all_seen = samples.shape[1] <= independence.SEARCHED_DIRECTIONS
     factors = []
     for part in _parts(samples)[: fitter.max_factors]:
@@ -398,10 +369,7 @@ def _first_factors(samples: np.ndarray, fitter: Fitter) -> list[Fitted]:
 
 
 def _prune(samples: np.ndarray, factors: list[Fitted], fitter: Fitter) -> list[Fitted]:
-    """Factors without those that depend on a stronger one.
-
-    Components of one factor may be taken for parts of their own by chance.
-    """
+    """Factors without those that depend on a stronger one."""
     kept: list[Fitted] = []
     for factor in sorted(factors, key=lambda factor: -factor.variance):
         if cumulant_between([*kept, factor]) < independence.MAX_CUMULANT:
