@@ -19,7 +19,7 @@ import time
 import numpy as np
 
 from manifactor import ManifoldFactorizer, datasets
-from manifactor.models.maxcut import max_cut
+from manifactor.models.triplets import max_cut
 from studies.paper.cases import PAPER_UNIT
 from studies.paper.table1 import Table1Settings
 from studies.paper.textbook import algorithm_1, diffusion_map

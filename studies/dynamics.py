@@ -17,7 +17,7 @@ import numpy as np
 from manifactor._support.workers import Processes, Workers
 from manifactor.datasets.products import ring
 from manifactor.estimators import ManifoldFactorizer
-from manifactor.estimators.decoding import jacobian
+from manifactor.estimators.moving import jacobian
 from manifactor.scores import score
 from studies.pieces import results_as_done
 from studies.records import count, verdict_counts, with_verdict

@@ -10,8 +10,8 @@ if TYPE_CHECKING:  # for type checkers, which cannot follow `_HOMES`
     from manifactor import scores as scores
     from manifactor.estimators import DiffusionMap as DiffusionMap
     from manifactor.estimators import ManifoldFactorizer as ManifoldFactorizer
-    from manifactor.estimators.counting import count_subsystems as count_subsystems
-    from manifactor.estimators.decoding import jacobian as jacobian
+    from manifactor.estimators.moving import count_subsystems as count_subsystems
+    from manifactor.estimators.moving import jacobian as jacobian
     from manifactor.factors.factor import Factor as Factor
     from manifactor.judging.evidence import Evidence as Evidence
     from manifactor.judging.evidence import NoProductStructureWarning as NoProductStructureWarning
@@ -41,9 +41,9 @@ _HOMES = {
     "SampleWarning": "manifactor.judging.evidence",
     "Spectrum": "manifactor.operators.spectrum",
     "align": "manifactor.runs.alignment",
-    "count_subsystems": "manifactor.estimators.counting",
+    "count_subsystems": "manifactor.estimators.moving",
     "datasets": "manifactor.datasets",
-    "jacobian": "manifactor.estimators.decoding",
+    "jacobian": "manifactor.estimators.moving",
     "load": "manifactor.runs.archive",
     "plots": "manifactor.views.plots",
     "save": "manifactor.runs.archive",

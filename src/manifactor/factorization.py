@@ -13,13 +13,12 @@ from manifactor.factors.factor import Factor
 from manifactor.factors.inversion import PlaceSpace, choose_window, even_steps, values_at
 from manifactor.factors.placing import ByFunctions, Locate, Placed, place_blocks
 from manifactor.judging.evidence import Evidence
-from manifactor.models.maxcut import Cut
 from manifactor.models.moves.integration import Integrated
 from manifactor.models.moves.motion import MarkovModel, markov_model
 from manifactor.models.moves.paths import Pairs
 from manifactor.models.peeling.division import Split
 from manifactor.models.sums.summands import ByTerms, Sum
-from manifactor.models.triplets import Triplets
+from manifactor.models.triplets import Cut, Triplets
 from manifactor.operators.operator import Operator
 from manifactor.samples.samples import Samples
 

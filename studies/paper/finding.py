@@ -15,8 +15,7 @@ from manifactor.cryoem.source import ParticleInput
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.factors.factor import Factor
 from manifactor.judging.evidence import Evidence
-from manifactor.models.maxcut import Cut
-from manifactor.models.triplets import Triplets
+from manifactor.models.triplets import Cut, Triplets
 from manifactor.operators.spectrum import Spectrum
 from manifactor.runs.options import FitOptions
 from manifactor.runs.task import fit_input, plan_fit

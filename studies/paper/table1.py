@@ -9,8 +9,7 @@ import numpy as np
 from manifactor import datasets
 from manifactor._support.parameters import given
 from manifactor.estimators import DiffusionMap
-from manifactor.models.maxcut import max_cut
-from manifactor.models.triplets import Triplets, find_triplets
+from manifactor.models.triplets import Triplets, find_triplets, max_cut
 from manifactor.operators.spectrum import Spectrum
 from studies.paper import textbook
 from studies.paper.cases import PAPER_UNIT

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from manifactor.models.maxcut import Cut, cut_weight, max_cut
+from manifactor.models.triplets import Cut, cut_weight, max_cut
 
 
 def random_graph(n, seed, density=0.6):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from manifactor.models.separable.turns import Turn, find_turn, is_symmetry
+from manifactor.models.separable.symmetry import Turn, find_turn, is_symmetry
 
 from ..factoring.places import ring, sphere
 

@@ -1,13 +1,15 @@
-"""Moves of the samples as a caller gives them, checked: a metric, times, bursts, pairs."""
+"""Moves of the samples as a caller gives them, checked; subsystems that they show; decoders."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from manifactor._support.errors import warn_caller
+from manifactor._support.errors import extra, warn_caller
 from manifactor._support.parameters import require_number
+from manifactor._support.threads import row_slices
 from manifactor._support.values import bad_values, require_values
 from manifactor.estimators.arrays import (
     OUTSIDE_MEMORY,
@@ -17,6 +19,7 @@ from manifactor.estimators.arrays import (
     numbers,
     take_rows,
 )
+from manifactor.judging.evidence import SampleWarning
 from manifactor.models.moves.paths import (
     Bursts,
     GivenMetric,
@@ -25,6 +28,8 @@ from manifactor.models.moves.paths import (
     Pairs,
     Trajectory,
 )
+from manifactor.models.moves.subsystems import Subsystems, find_subsystems
+from manifactor.operators.engines.gpu import from_tensor, is_tensor
 
 # Fewer moves tell no local covariance.
 FEWEST_MOVES = 50
@@ -355,3 +360,122 @@ def _require_rows(right: np.ndarray, what: str, remedy: str) -> None:
         count, first = int((~right).sum()), int(np.argmin(right))
         more = f" and {count - 1} more" if count > 1 else ""
         raise ValueError(f"{what}; that of row {first} is wrong{more}. {remedy}")
+
+
+# Steps in all and for each column, and correlation times of the slowest subsystem.
+FEWEST_STEPS, FEWEST_OF_COLUMN, FEWEST_TIMES = 200, 10, 20
+
+
+def count_subsystems(
+    X: Any, times: Any = None, trajectories: Any = False, *, lag: float | None = None
+) -> Subsystems:
+    """Count the independent subsystems that columns in time are linear mixtures of.
+
+    Noise that forgets itself within the lag is not counted. If columns are not linear in the
+    subsystems, use ``ManifoldFactorizer().fit(X, times=t)``.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_columns), or list of such
+        One sample a row; a list of recordings with ``trajectories=True``.
+    times : array-like of shape (n_samples,), default=None
+        Time of each sample, numbers or dates. By default, rows are one step apart.
+    trajectories : bool or array-like of shape (n_samples,), default=False
+        True if `X` is a list of recordings, or the label of the one that each row belongs to.
+    lag : float, default=None
+        Time over which samples are compared: longer than what noise remembers, shorter than the
+        time scales of the subsystems. The usual step by default.
+
+    Returns
+    -------
+    Subsystems
+        Their number, columns and time scales, in seconds if times are dates.
+    """
+    path = read_path(X, times=times, trajectories=trajectories)
+    names = getattr(X[0] if trajectories is True else X, "columns", range(path.samples.shape[1]))
+    subsystems = find_subsystems(path, _steps(path, lag), tuple(map(str, names)))
+    longest = max((float(scales[0]) for scales in subsystems.time_scales), default=0.0)
+    lasts = path.duration * path.time
+    if longest * FEWEST_TIMES > lasts:
+        warn_caller(
+            f"recordings must be {FEWEST_TIMES} times as long as the longest time scale, "
+            f"{longest:.3g}; got {lasts:.3g}. Record for longer, or remove trends.",
+            SampleWarning,
+        )
+    return subsystems
+
+
+def _steps(path: Trajectory, lag: float | None) -> int:
+    """Return the lag in steps; refuse recordings that are too short for it."""
+    if lag is not None:
+        require_number("lag", lag, low=0.5 * path.time)
+    steps = 1 if lag is None else max(1, round(lag / path.time))
+    n_samples, n_columns = path.samples.shape
+    count = len(path.starts(3 * steps)) if n_samples > 3 * steps else 0
+    if count < max(FEWEST_STEPS, FEWEST_OF_COLUMN * n_columns):
+        raise ValueError(
+            f"recordings must have {FEWEST_STEPS} samples or more, and {FEWEST_OF_COLUMN} for each "
+            f"of the {n_columns} columns, with another one three lags later; got {count}. Add "
+            "samples, pass fewer columns (principal components), or a shorter `lag`."
+        )
+    return steps
+
+
+def jacobian(decoder: Callable[[Any], Any], z: Any) -> np.ndarray:
+    """Return the derivatives of a decoder at latents, for ``fit(decoder(z), metric=J)``.
+
+    Parameters
+    ----------
+    decoder : callable
+        From latents (n, d) to samples, (n, p) or images (n, ...), each row by itself. A module of
+        torch, or a function of tensors if `z` is one, is differentiated exactly; a function of
+        arrays by central differences.
+    z : array-like or tensor of shape (n, d)
+        Latents. For a module, an array is moved to its device and precision.
+
+    Returns
+    -------
+    ndarray of shape (n, p, d)
+        Images are flattened. Where p = d, pass ``metric=J @ J.transpose(0, 2, 1)``.
+    """
+    latents = numbers(z, "z")
+    if latents.ndim != 2 or not latents.size:
+        raise ValueError(f"`z` must have one latent a row, (n, d); got shape {latents.shape}.")
+    require_values(latents, argument="z")
+    modules = list(decoder.modules()) if hasattr(decoder, "modules") else []
+    kinds = [type(module).__name__ for module in modules if module.training]
+    if any("BatchNorm" in kind or "Dropout" in kind for kind in kinds):
+        raise ValueError(
+            "`decoder` must decode each row by itself, without chance; it is in training. Call "
+            "decoder.eval() first."
+        )
+    z = z if is_tensor(z) else extra("torch").as_tensor(latents) if modules else latents
+    if modules:
+        z = z.to(next(decoder.parameters(), z))  # type: ignore[attr-defined]
+    derivatives = _by_torch if is_tensor(z) else _by_differences
+    return np.concatenate([derivatives(decoder, z[rows]) for rows in row_slices(len(z), 1000)])
+
+
+def _by_torch(decoder: Callable[[Any], Any], latents: Any) -> np.ndarray:
+    """Return derivatives along one latent after the other."""
+    torch = extra("torch")
+    columns = []
+    for along in torch.eye(latents.shape[1], dtype=latents.dtype, device=latents.device):
+        # Not `torch.func.jvp`, which takes ten seconds when it is first called.
+        tangent = along.expand_as(latents)
+        column = torch.autograd.functional.jvp(decoder, latents.detach(), tangent)[1]
+        columns.append(from_tensor(column).reshape(len(latents), -1))
+    return np.stack(columns, axis=2)
+
+
+def _by_differences(decoder: Callable[[Any], Any], latents: np.ndarray) -> np.ndarray:
+    """Return central differences of a function of arrays."""
+    count = len(latents)
+    # Rounding is divided by the step, and the third derivative multiplied by its square.
+    step = np.finfo(np.result_type(decoder(latents), np.float32)).eps ** (1 / 3)
+    columns = []
+    for along in np.eye(latents.shape[1]):
+        after, before = (latents + sign * step * along for sign in (1, -1))
+        rise = np.asarray(decoder(after)) - np.asarray(decoder(before))
+        columns.append(rise.reshape(count, -1) / ((after - before) @ along)[:, None])
+    return np.stack(columns, axis=2)

@@ -23,7 +23,7 @@ from manifactor.models.moves import motion
 from manifactor.models.moves.paths import Pairs
 from manifactor.models.peeling.peeling import MIN_PRODUCT_SHARE
 from manifactor.models.peeling.purity import product_share
-from manifactor.models.separable.turns import MOST_OFF, SLACK
+from manifactor.models.separable.symmetry import MOST_OFF, SLACK
 from manifactor.statistics import Measurement
 
 # What each sense of a product says of data that pass all tests.

@@ -22,7 +22,7 @@ from manifactor.factors.factor import Factor, Reading, make_factors
 from manifactor.models.peeling.division import excess_in_halves
 from manifactor.models.separable import symmetry
 from manifactor.models.separable.commuting import commutator_of, killing_tensors
-from manifactor.models.separable.turns import Turn, find_turn
+from manifactor.models.separable.symmetry import Turn, find_turn
 from manifactor.operators.geometry import Geometry, beside_constant, measure_geometry
 from manifactor.operators.operator import DiffusionSettings, Operator
 from manifactor.operators.pipeline import diffuse
