@@ -45,8 +45,8 @@ from manifactor.datasets.shapes import (
 # Fewest and most samples. Log-uniform, so that small and large problems are equally frequent.
 N_SAMPLES = (800, 6000)
 
-# Irreducible shapes. Correlated clouds are not among them: their principal axes are independent, so
-# that either answer is right.
+# Irreducible shapes; of correlated clouds, whose principal axes are independent, either answer is
+# right.
 SIMPLE = ("sphere", "sphere3", "disk", "triangle", "parallelogram")
 IRREDUCIBLE = (
     *SIMPLE,
@@ -61,15 +61,12 @@ GAUSSIAN_RATIO = (1.5, 3.0)
 
 @dataclass(frozen=True)
 class Drawn:
-    """A shape, its name, and the extent of its smallest factor.
-
-    `product` says whether the samples fill the product of several true factors.
-    """
+    """A shape, its name, and the extent of its smallest factor."""
 
     shape: Shape
     name: str
     smallest_extent: float
-    product: bool = True
+    product: bool = True  # whether samples fill the product of several true factors
 
 
 def _even(rng) -> Drawn:

@@ -102,11 +102,7 @@ class Ellipsoid:
         return X, (X,)
 
     def coordinates(self, X: np.ndarray) -> tuple[Truth, Truth]:
-        """Return the confocal coordinates of samples: an interval and a circle, in two ways.
-
-        Both are right: along the longest axis and around it, or along the shortest and around it.
-        All three axes must differ.
-        """
+        """Return confocal coordinates along and around the longest axis, and the shortest one."""
         squares = np.square(self.axes)
         c, b, a = np.sort(squares)
         z_side, y_side, x_side = np.sign(X.T[np.argsort(squares)])
@@ -183,10 +179,7 @@ def stadium(n_samples: int, rng, *, sides: Sequence[float]) -> Samples:
 
 @dataclass(frozen=True)
 class LatticeTorus:
-    """A flat torus whose two circles meet at an angle, isometric in R^6.
-
-    The circles have lengths 1 and `length`. The truth is the place on each of them.
-    """
+    """A flat torus of circles of lengths 1 and `length` that meet at an angle, isometric in R^6."""
 
     degrees: float
     length: float
@@ -207,11 +200,9 @@ class LatticeTorus:
         return X, tuple(ring(2 * np.pi * t) for t in place.T)
 
     def _isometry(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return three vectors of the dual lattice, (3, 2), and radii of circles.
-
-        Waves along vectors k with amplitudes a have the metric sum (2 pi a)^2 k k^T, which is the
-        identity for one choice of the three amplitudes.
-        """
+        """Return three vectors of the dual lattice, (3, 2), and radii of circles."""
+        # Waves along vectors k with amplitudes a have the metric sum (2 pi a)^2 k k^T, which is the
+        # identity for one choice of the three amplitudes.
         first, second = np.linalg.inv(self.lattice).T
         # For this choice of the sign the squares of the amplitudes are positive.
         sign = -np.sign(first @ second) or 1.0
@@ -271,10 +262,7 @@ PROFILES: dict[str, Callable[[np.ndarray, float], np.ndarray]] = {
 
 @family
 def revolution(n_samples: int, rng, *, profile: str, ratio: float, length: float) -> Samples:
-    """Draw a surface of revolution, uniform along its axis, from 0 to 1, and around it.
-
-    A profile of `PROFILES` tells how the radius varies, between 1 and the ratio.
-    """
+    """Draw a surface of revolution with a profile of `PROFILES`, even along and around its axis."""
     t, turn = rng.uniform(size=(2, n_samples))
     around = ring(2 * np.pi * turn)
     X = np.c_[PROFILES[profile](t, ratio)[:, None] * around, length * t]

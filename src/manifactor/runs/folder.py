@@ -57,9 +57,6 @@ def run_evidence(fit: ManifoldFactorizer, record: Mapping) -> Evidence:
     return reduce(lambda known, kind: kind.evidence(known, record), sources(), fit.evidence_)
 
 
-# The files of an input, which may change while they are fitted.
-
-
 class InputWarning(UserWarning):
     """The input was changed or deleted while it was fitted."""
 
@@ -300,10 +297,7 @@ def most_rows(n_columns: int) -> int:
 
 
 def part_ranges(edges: np.ndarray, n_columns: int) -> list[tuple[int, int]]:
-    """Return the first row of each part and the row after its last.
-
-    Parts are whole chunks of the table, so that none is read twice, unless a chunk is too large.
-    """
+    """Return the first row of each part and the row after its last: whole chunks, if they fit."""
     largest, usual = max(1, MOST_NUMBERS // n_columns), most_rows(n_columns)
     ranges, start = [], 0
     while start < edges[-1]:
@@ -324,10 +318,7 @@ def place_in_parts(
     workers: Workers = Here(),
     report: Callable[[float], None] = ignored,
 ) -> int:
-    """Place all samples of a table and write their coordinates in parts.
-
-    Parts that the folder already has are kept. A part is written whole or not at all.
-    """
+    """Place all samples of a table in parts; those that the folder already has are kept."""
     ranges = part_ranges(table.edges, table.shape[1])
     folder.mkdir(exist_ok=True)
     jobs = []

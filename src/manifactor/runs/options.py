@@ -1,8 +1,4 @@
-"""Options of a command, each written once: a field of a dataclass with its help and its type.
-
-The parser of a command is made from its dataclass, what was typed becomes an object of it, and
-`typed` returns the arguments that give such an object back. Cheap to import.
-"""
+"""Options of a command, each written once: a field of a dataclass. Cheap to import."""
 
 import re
 from argparse import ArgumentParser, ArgumentTypeError

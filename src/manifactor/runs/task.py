@@ -286,10 +286,8 @@ class Row(NamedTuple):
 
 
 def named_tasks(tasks: Sequence[Task]) -> dict[str, Task]:
-    """Return tasks by distinct names; in RELION every job's file has the same one.
-
-    No name begins with a dot: hidden runs are unfinished ones, see `clear_away`.
-    """
+    """Return tasks by distinct names; in RELION every job's file has the same one."""
+    # Hidden runs are unfinished ones.
     names = [task.name.lstrip(".") for task in tasks]
     if len(set(names)) < len(names):
         folders = [real_path(task.path).parent.name.lstrip(".") for task in tasks]
@@ -332,8 +330,7 @@ def fit_side_by_side(
 ) -> list[Row]:
     """Fit the tasks that a folder has no runs of, each into a run folder inside it.
 
-    A task that fails does not stop the others. Runs are written by the workers: what is finished is
-    kept if this process is stopped.
+    A task that fails does not stop the others. What workers have finished is kept.
     """
     rows = finished_rows(tasks, folder)
     further = [name for name in tasks if name not in rows]

@@ -170,10 +170,7 @@ class Columns:
         return replace(self, image=image if len(self.numbers) == self.total else None)
 
     def standardised(self, samples: np.ndarray) -> "Columns":
-        """Return these columns with a scale that gives them mean 0 and unit variance.
-
-        Constant ones are only shifted; those whose deviation vanishes in its square are refused.
-        """
+        """Return these columns scaled to mean 0 and unit variance; constant ones are shifted."""
         mean = samples.mean(axis=0, dtype=np.float64)
         scale = samples.std(axis=0, dtype=np.float64)
         spread = samples.max(axis=0) - samples.min(axis=0)

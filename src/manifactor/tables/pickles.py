@@ -30,10 +30,7 @@ def read_pickled_array(path: Path) -> np.ndarray:
 
 
 def read_pickled_numbers(path: Path) -> np.ndarray:
-    """Return the first object of a pickle file as an array of whole numbers.
-
-    It may be an array, or a list, a tuple or a set of whole numbers; a set is sorted.
-    """
+    """Return an array, list, tuple or set of whole numbers in a pickle file as an array."""
     content = _unpickled(path)
     if not isinstance(content, list | tuple | set | frozenset):
         return _as_array(path, content)

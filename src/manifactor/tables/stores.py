@@ -240,10 +240,7 @@ def _parquet_files(folder: Path) -> list[Path]:
 
 @dataclass(frozen=True)
 class StoredTable:
-    """Samples of a table on disk, read a block of rows at a time.
-
-    It is small, whatever the table's size: other processes get it and read the rows themselves.
-    """
+    """A table on disk of any size, as it travels between processes, which read the rows."""
 
     path: Path
     columns: Columns  # which columns are used, and their scale
@@ -284,10 +281,7 @@ class StoredTable:
 
 
 def stored_table(path: Path, choice: ColumnChoice = ColumnChoice()) -> StoredTable:
-    """Return the chosen columns of a table on disk; nothing is read yet.
-
-    Columns of text are left out with a warning, and refused where they were chosen.
-    """
+    """Return a table on disk without columns of text, which are refused where they were chosen."""
     store = open_store(path)
     used = choice.numbers(store.names, store.total)
     text = [number for number in used if number in store.text]
