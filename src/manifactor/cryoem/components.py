@@ -121,10 +121,7 @@ def component_weights(signal_to_noise: np.ndarray) -> np.ndarray:
 
 
 def spikes(variance: np.ndarray, gamma: float) -> np.ndarray:
-    """Return the signal to noise behind the variances of principal components.
-
-    It is 0 for a variance below the edge of the noise.
-    """
+    """Return the signal to noise behind variances of components; 0 below the edge of the noise."""
     # Noise alone has sample variances up to (1 + sqrt(gamma))^2 (Marchenko-Pastur). A signal s
     # beyond it shows up as v = (1 + s)(1 + gamma / s), solved here for s.
     edge = (1 + np.sqrt(gamma)) ** 2
@@ -158,9 +155,6 @@ def _fourier_basis(
     return 2 * len(row) + 1, coefficients
 
 
-# Spectra of signal and noise by shells, and the low-pass that they imply.
-
-
 @dataclass(frozen=True)
 class ShellSpectra:
     """Signal and noise by shell, a shell being a whole number of cycles per box."""
@@ -173,10 +167,7 @@ class ShellSpectra:
 
 
 def survey(view: View, mask: np.ndarray, rng: np.random.Generator) -> ShellSpectra:
-    """Estimate the spectra of what differs between images, from some of them.
-
-    Outside of the mask this is noise, inside of it noise and signal.
-    """
+    """Estimate the spectra of what differs between images; outside of the mask this is noise."""
     rows = _drawn(len(view.source), 2000, rng)
     windows = mask, 1 - mask
     # Of each window, the sums of what it shows and of the squares of that.
@@ -219,10 +210,7 @@ def _noise(inside: np.ndarray, outside: np.ndarray) -> np.ndarray:
 
 
 def shell_means(values: np.ndarray) -> np.ndarray:
-    """Return the number of coefficients and their mean in each shell, (2, n_shells).
-
-    Shapes: values (size, size // 2 + 1), as of ``rfft2``.
-    """
+    """Return the number of coefficients, as of ``rfft2``, and their mean in each shell."""
     shell, multiplicity = shells(len(values))
     count = np.bincount(shell.ravel(), multiplicity.ravel())
     total = np.bincount(shell.ravel(), (values * multiplicity).ravel())
@@ -230,10 +218,7 @@ def shell_means(values: np.ndarray) -> np.ndarray:
 
 
 def _transformed(images: np.ndarray, window: np.ndarray) -> np.ndarray:
-    """Return transforms of images times a window, after subtracting their mean in it.
-
-    An offset of the background is not signal.
-    """
+    """Return transforms of images times a window, less their mean in it, which is no signal."""
     weight = (window**2 / (window**2).sum()).astype(np.float32)
     means = np.einsum("nij,ij->n", images, weight)
     shown = (images - means[:, None, None]) * window.astype(np.float32)
@@ -272,9 +257,6 @@ def low_pass_shell(
     # Keep 99% of the signal's variance, and at least 3 cycles per box.
     enough = np.searchsorted(energy, 0.99 * energy[-1]) + 1
     return int(np.clip(enough, 3, last))
-
-
-# Boxes of images: that they are square, and that masks and low-passes suit them.
 
 
 def require_filters(shape: tuple[int, ...], pixel_size: float, settings: FitOptions) -> None:
@@ -364,9 +346,9 @@ def volume_components(source: ImageSource) -> Components:
 
 
 def ball_values(source: ImageSource, max_side: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the voxels of volumes inside of the inscribed ball, (n, n_voxels), and the ball.
+    """Return the voxels of downsampled volumes in the inscribed ball, (n, n_voxels), and the ball.
 
-    Volumes are downsampled to at most so many voxels along each side.
+    `max_side` is the number of voxels along each side at most.
     """
     side = min(max_side, min(source.shape) // 2 * 2)
     ball = distances(np.arange(side) - side // 2) <= side / 2
@@ -390,10 +372,7 @@ def downsampled(volume: np.ndarray, side: int) -> np.ndarray:
 
 
 def projection(volume: np.ndarray, rotation: np.ndarray) -> np.ndarray:
-    """Return the image of a cube, indexed by z, y, x, from a direction, (side, side).
-
-    Shapes: volume (side, side, side), rotation (3, 3).
-    """
+    """Return the image, (side, side), of a cube, indexed by z, y, x, from a direction."""
     # Axes of arrays come in reverse: z, y, x.
     back = rotation.T[::-1, ::-1]
     centre = np.full(3, len(volume) // 2)

@@ -7,10 +7,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Optics:
-    """Properties of the microscope, the same for all images or one for each.
-
-    Shapes: voltage (n_images,), spherical_aberration (n_images,), amplitude_contrast (n_images,).
-    """
+    """Properties of the microscope, the same for all images or one for each, (n_images,)."""
 
     # Those of most microscopes today: kilovolts, millimetres, and a share.
     voltage: float | np.ndarray = 300.0
@@ -75,11 +72,7 @@ def contrast_transfer_at(
     phase_shift=0.0,
     optics: Optics = KRIOS,
 ) -> np.ndarray:
-    """Compute the CTF of each image at given frequencies.
-
-    Shapes: defocus_u, defocus_v (n_images,), angle (n_images,), phase_shift (n_images,) ->
-    (n_images, *x.shape).
-    """
+    """Compute the CTF of each image at given frequencies, (n_images, *x.shape)."""
     values = (
         defocus_u,
         defocus_u if defocus_v is None else defocus_v,

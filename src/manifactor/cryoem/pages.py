@@ -164,8 +164,6 @@ class ParticlePages(Addition):
         map_of_all = _map("particles", views, counts, "particles in a cell", text)
         return [Section("views", figures=[map_of_all], title="Views")]
 
-    # Images along a factor: of the molecule, of particles, of given volumes.
-
     def strips(self, f: int) -> list[Figure]:
         """Return images along a factor."""
         what, volumes = self.what, self.what.wanted.volumes
@@ -178,7 +176,6 @@ class ParticlePages(Addition):
         return strips
 
     def _molecule(self, f: int) -> Figure:
-        """Return images of the molecule along a motion."""
         motions = self.what.motions
         assert motions is not None
         # The film has three images for each of the strip, which are the middle ones.
@@ -243,8 +240,6 @@ class ParticlePages(Addition):
             return movie_bytes(means.images, circular=means.is_circular)
         found = self.what.motions.along(f, count=24, size=PIXELS, view=self.what.view(f))
         return movie_bytes(found.images, circular=self.run.places[f].topology == "circle")
-
-    # Samples in the explorer.
 
     def preview(self) -> Preview | None:
         """Return a molecule or given volumes, else images or volumes of the samples."""

@@ -150,10 +150,6 @@ def mean_and_first(
     return mean, first
 
 
-# Particles of all views, as the sliders and the direction say: the molecule, of which all images
-# together gave volumes; the mean of the images near the direction; and volumes of another program.
-
-
 @dataclass(frozen=True)
 class Directed(Images):
     """Images of particles seen from about one direction, in the frame of the direction."""
@@ -170,7 +166,11 @@ class Directed(Images):
 
 @dataclass(frozen=True)
 class MoleculePreview(Preview):
-    """What is shown of particles of all views, from any direction."""
+    """Particles of all views, as sliders and direction say.
+
+    The molecule, of which all images together gave volumes; the mean of the images near the
+    direction; and volumes of another program.
+    """
 
     run: Run
     what: Shown
@@ -240,22 +240,20 @@ class MoleculePreview(Preview):
 
     @cached_property
     def directed(self) -> Callable[[tuple[float, float]], Directed]:
-        """The images of a direction, by rot and tilt."""
+        """The images of a direction, by rot and tilt in degrees."""
         # The last few are kept, so that moving a slider searches no images.
         return lru_cache(maxsize=4)(self._directed)
 
     def _directed(self, view: tuple[float, float]) -> Directed:
-        """Return the particles seen from about a view, rot and tilt in degrees."""
         assert self.source is not None
         everyone = self.run.particles
         cone = given_cone(known_directions(everyone), view, self.what.wanted.width)
         rows = np.flatnonzero(everyone.near_view(*view, width=cone.width, or_opposite=True))
-        source = replace(self.source, file=self.source.file[rows], slice=self.source.slice[rows])
         particles, mirrored = everyone[rows].facing(view)
+        source = self.source[rows]
         weigh = can_weigh(source, particles)
         images = View(source, particles, frame=view, weigh=weigh, mirrored=mirrored)
-        places = tuple(place[rows] for place in self.run.places)
-        return Directed(images, cone, rows=rows, places=places)
+        return Directed(images, cone, rows=rows, places=self.run[rows].places)
 
 
 def _open_molecule(run: Run, what: Shown) -> MoleculePreview:
@@ -287,9 +285,6 @@ def _open_molecule(run: Run, what: Shown) -> MoleculePreview:
     seen = min((cone.n_particles for cone in what.cones), default=0)
     count = min(max(int(0.1 * seen), 20), MEAN_IMAGES)
     return MoleculePreview(run, what, views, source, widths, sources=sources, count=count, why=why)
-
-
-# Columns of particles.
 
 
 def particle_columns(particles: Particles) -> dict[str, Column]:
