@@ -15,9 +15,9 @@ import numpy as np
 from scipy import fft
 from scipy.spatial.transform import Rotation
 
-from manifactor.cryoem.ctf import KRIOS
 from manifactor.cryoem.files.particles import euler_matrices, matrix_angles
 from manifactor.cryoem.files.stacks import write_stack_in_parts
+from manifactor.cryoem.one_view import KRIOS
 from manifactor.cryoem.simulate.writing import star_text
 
 # What the Fabs do. Two states are a turn by 2 radians apart; "lack" is a Fab that 30 % have not.

@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from manifactor.cryoem.ctf import contrast_transfer
 from manifactor.cryoem.files.particles import euler_matrices
 from manifactor.cryoem.files.stacks import write_stack
+from manifactor.cryoem.one_view import contrast_transfer
 
 SIZE, PIXEL_SIZE, BLUR, N_BEADS = 32, 4.0, 5.0, 40
 COLUMNS = [

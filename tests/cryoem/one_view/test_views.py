@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 from scipy import fft
 
-from manifactor.cryoem.ctf import Optics, contrast_transfer
 from manifactor.cryoem.files.particles import Particles
 from manifactor.cryoem.files.stacks import ImageArray
-from manifactor.cryoem.one_view import View, aligned, particle_ctf
+from manifactor.cryoem.one_view import Optics, View, aligned, contrast_transfer, particle_ctf
 
 PIXEL = 4.0
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from manifactor.cryoem.ctf import Optics
+from manifactor.cryoem.one_view import Optics
 from manifactor.cryoem.simulate.one_view import simulate_particles, simulate_volumes, splat
 
 SMALL = {"size": 54, "pixel_size": 4.0}

@@ -17,8 +17,8 @@ from sklearn.utils import gen_batches
 
 from manifactor._support.parameters import require_count, require_number
 from manifactor._support.threads import cores, one_blas_thread
-from manifactor.cryoem.ctf import KRIOS, Optics, contrast_transfer
 from manifactor.cryoem.files.particles import euler_matrices, matrix_angles, view_directions
+from manifactor.cryoem.one_view import KRIOS, Optics, contrast_transfer
 from manifactor.cryoem.simulate import one_view
 from manifactor.cryoem.simulate.molecule import Molecule, Motion, channel, simulation_generator
 

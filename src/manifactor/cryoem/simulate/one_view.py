@@ -17,7 +17,7 @@ from sklearn.utils.extmath import randomized_svd
 
 from manifactor._support.parameters import require_choice, require_count, require_number
 from manifactor._support.threads import one_blas_thread
-from manifactor.cryoem.ctf import KRIOS, Optics, contrast_transfer
+from manifactor.cryoem.one_view import KRIOS, Optics, contrast_transfer
 from manifactor.cryoem.simulate.molecule import (
     TURNING,
     Molecule,
