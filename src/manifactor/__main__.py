@@ -13,21 +13,21 @@ def main() -> int:
         with suppress(ValueError):
             signal.signal(signal.SIGINT, signal.SIG_DFL)
     # Not before: the imports would print a traceback if Ctrl-C interrupted them.
-    from manifactor.command import EXIT_BAD_INPUT, shortages, signals
+    from manifactor.command import EXIT_BAD_INPUT, endings
 
     try:
         # First: libraries that find too little room end the process, or hang.
-        problem = shortages.missing_room()
+        problem = endings.missing_room()
         if not problem:
-            with signals.end_by_signals():
+            with endings.end_by_signals():
                 from manifactor.command.main import main as run
 
                 return run()
     except KeyboardInterrupt as stop:
-        sys.stderr.write(f"manifactor: {signals.how(stop)}; nothing was written.\n")
-        return 128 + signals.signal_of(stop)
+        sys.stderr.write(f"manifactor: {endings.how(stop)}; nothing was written.\n")
+        return 128 + endings.signal_of(stop)
     except (ImportError, MemoryError, RuntimeError, OSError) as error:
-        problem = shortages.shortage(error)
+        problem = endings.shortage(error)
         if not problem:
             raise
     sys.stderr.write(f"manifactor: error: {problem}\n")

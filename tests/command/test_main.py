@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from manifactor.command.endings import DISK
 from manifactor.command.main import main
-from manifactor.command.shortages import DISK
 
 from .conftest import manifactor
 

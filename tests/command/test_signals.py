@@ -14,7 +14,7 @@ import pytest
 from joblib import cpu_count
 
 from manifactor._support.files import clear_leftovers
-from manifactor.command import signals
+from manifactor.command import endings
 from manifactor.command.main import main
 
 FIT = "fit a.npy b.npy c.npy --out run"
@@ -26,7 +26,7 @@ STUCK = """
 import hashlib
 from pathlib import Path
 from manifactor._support.files import whole_folder
-from manifactor.command.signals import end_by_signals
+from manifactor.command.endings import end_by_signals
 with end_by_signals(), whole_folder(Path("out")):
     print("computing", flush=True)
     hashlib.pbkdf2_hmac("sha256", b"", b"", 2**31 - 1)
@@ -110,7 +110,7 @@ def test_a_second_signal_ends_a_computation_in_c_and_the_next_command_clears_up(
             # One signal may come twice, as that of `timeout` does.
             for name in ("SIGTERM", "SIGTERM"):
                 command.send_signal(getattr(signal, name))
-            time.sleep(2 * signals.ONE_SIGNAL)
+            time.sleep(2 * endings.ONE_SIGNAL)
             assert command.poll() is None
             command.send_signal(signal.SIGINT)
             _, err = command.communicate(timeout=30)
@@ -128,7 +128,7 @@ def test_handlers_are_restored_and_ignored_signals_stay_ignored():
     before = signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGHUP)
     try:
         signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as under nohup
-        with signals.end_by_signals():
+        with endings.end_by_signals():
             assert signal.getsignal(signal.SIGTERM) is not before[0]
             assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
         assert signal.getsignal(signal.SIGTERM) is before[0]
@@ -143,7 +143,7 @@ def test_a_thread_and_a_caller_of_main_keep_their_handlers(monkeypatch):
         seen.append(signal.getsignal(signal.SIGTERM))
 
     def in_thread():
-        with signals.end_by_signals():
+        with endings.end_by_signals():
             look()
 
     monkeypatch.setattr("manifactor.command.terminal.completion", look)

@@ -15,8 +15,8 @@ from manifactor._support.files import real_path, replace_folder
 from manifactor._support.progress import ProgressBars
 from manifactor._support.workers import Here, Processes, Workers, WorkersLost
 from manifactor.command import terminal
+from manifactor.command.endings import say_what_is_left
 from manifactor.command.outputs import chosen_workers, own, require_new
-from manifactor.command.signals import say_what_is_left
 from manifactor.command.terminal import aligned, note, show
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.operators.pipeline import kept_stages

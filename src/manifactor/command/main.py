@@ -7,7 +7,7 @@ from functools import partial
 from pkgutil import resolve_name
 
 from manifactor._support.files import claims
-from manifactor.command import EXIT_BAD_INPUT, shortages, signals, terminal
+from manifactor.command import EXIT_BAD_INPUT, endings, terminal
 from manifactor.command.arguments import commands, parse_arguments, require_inputs
 from manifactor.runs.options import flags_of, in_options
 
@@ -32,8 +32,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         # A terminal that was closed, which sends SIGHUP, takes no more lines.
         with suppress(OSError):
             left = str(stop) or "no partial output was left"
-            terminal.report(f"{signals.how(stop)}; ", f"{left}.")
-        return 128 + signals.signal_of(stop)
+            terminal.report(f"{endings.how(stop)}; ", f"{left}.")
+        return 128 + endings.signal_of(stop)
     except BrokenPipeError:
         # Whoever reads the output has seen enough, as `head` has: 128 + SIGPIPE, as shells have it.
         terminal.silence()
@@ -41,7 +41,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     # What the library raises for bad input, and what the machine is short of; anything else is a
     # bug, whose traceback is needed to fix it.
     except Exception as error:
-        words = shortages.shortage(error)
+        words = endings.shortage(error)
         # A matrix that cannot be solved is ours: numpy says so by a ValueError, too.
         ours = type(error).__name__ == "LinAlgError"
         if not words and (ours or not isinstance(error, ValueError | OSError)):

@@ -17,7 +17,7 @@ from manifactor._support.errors import extra, listed
 from manifactor._support.files import real_path, require_place, write_bytes
 from manifactor._support.progress import ProgressBars
 from manifactor._support.stages import Stages
-from manifactor.command import arguments, signals
+from manifactor.command import arguments, endings
 from manifactor.command.outputs import own, require_ending, require_new
 from manifactor.command.terminal import aligned, note, show
 from manifactor.estimators import ManifoldFactorizer
@@ -225,10 +225,10 @@ def explore(options: arguments.ExploreOptions) -> None:
         show(f"From another machine, first run there: {tunnel}")
         show("Stop with Ctrl-C.")
         try:
-            with signals.leave_signals():
+            with endings.leave_signals():
                 serve(application(scene, token, folder=folder), bound)
         except KeyboardInterrupt as stop:
             # Ctrl-C is the way to stop the server, not an error.
-            if signals.signal_of(stop) != SIGINT:
+            if endings.signal_of(stop) != SIGINT:
                 raise
     show("Stopped.")
