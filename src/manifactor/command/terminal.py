@@ -19,11 +19,10 @@ COLOURS = {"product": ";32", "separable": ";32", "one": ";32", "partial": ";33"}
 
 
 def show(text: str, *, alone: bool = False) -> None:
-    """Print a result to standard output.
+    """Print a result to standard output, with escapes for characters that it does not take.
 
-    A character that the output does not take is escaped. Where nothing can be printed, as on a full
-    disk, that is said once, and the command goes on to write its files; a text that is `alone` what
-    was asked for must be printed.
+    Where nothing can be printed, as on a full disk, that is said once, and the command goes on to
+    write its files; a text that is `alone` what was asked for must be printed.
     """
     if sys.stdout is None:  # closed by whoever started this process
         return
@@ -54,15 +53,12 @@ def silence() -> None:
 
 
 def report(kind: str, message: object) -> None:
-    """Print a message of some kind in one line to standard error."""
-    # Messages of other libraries may have several lines; scripts that read standard error rely on
-    # one line for each message.
+    """Print a message of some kind in one line, on which scripts rely, to standard error."""
     line = printable(one_line(message))
-    if sys.stderr is None:
-        return
     # Where it cannot be printed, as on a full disk, the command goes on all the same.
     with suppress(OSError):
-        print(f"manifactor: {kind}{line}", file=sys.stderr, flush=True)
+        if sys.stderr is not None:
+            print(f"manifactor: {kind}{line}", file=sys.stderr, flush=True)
 
 
 # A note is not a result.
@@ -92,23 +88,14 @@ def aligned(rows: Sequence[Sequence[str]]) -> str:
 
 @contextmanager
 def count_pieces(total: int, unit: str, *, n_done: int = 0) -> Iterator[Callable[[float], None]]:
-    """Yield a function that shows the share of the pieces to do that is done.
-
-    Pieces that were done before are counted, but not timed.
-    """
+    """Yield a function that shows how much is done; pieces that were done before are not timed."""
     from tqdm import tqdm
 
     # `disable=None` is tqdm's value for "only on a terminal".
     how = {"total": total, "initial": n_done, "desc": unit, "disable": None, "file": sys.stderr}
-    # The remaining time of many pieces of one kind can be told.
     look = f"{BAR} {{n_fmt}} of {{total_fmt}}, {{elapsed}}, {{remaining}} left"
     with tqdm(bar_format=look, **how) as bar:
-
-        def show_done(fraction: float) -> None:
-            done = n_done + round(fraction * (total - n_done))
-            bar.update(done - bar.n)
-
-        yield show_done
+        yield lambda part: bar.update(n_done + round(part * (total - n_done)) - bar.n)
 
 
 def completion(options: Any) -> None:

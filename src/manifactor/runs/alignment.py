@@ -94,13 +94,12 @@ class Alignment:
                 f"`coordinates` must have {len(ends)} columns, as `coordinates` of the second fit, "
                 f"or {ends[-1]}, as its `transform`; got shape {given.shape}."
             )
-        plain = given.shape[1] == len(ends)
-        parts = given.T if plain else np.split(given, ends[:-1], axis=1)
-        make = Place if plain else Place.from_features
-        mapped = self.mapped(list(map(make, parts, [place.topology for place in theirs])))
-        if not plain:
+        kinds = [place.topology for place in theirs]
+        if given.shape[1] > len(ends):
+            parts = np.split(given, ends[:-1], axis=1)
+            mapped = self.mapped(list(map(Place.from_features, parts, kinds)))
             return np.hstack([place.features for place in mapped])
-        numbers = [place.coordinate for place in mapped]
+        numbers = [place.coordinate for place in self.mapped(list(map(Place, given.T, kinds)))]
         return np.column_stack([k if k.ndim == 1 else np.full(len(k), np.nan) for k in numbers])
 
     def mapped(self, places: Places) -> list[Place]:
@@ -170,9 +169,8 @@ def align(fit: ManifoldFactorizer, other: ManifoldFactorizer, X=None) -> Alignme
 def align_runs(first: Run, second: Run) -> Alignment:
     """Return which factors two runs share.
 
-    Particles are the same if they have the same names, and rows of tables if they have the same
-    number in the same input, or in inputs with as many rows. Of tables with the same columns, the
-    first run may locate the rows of the second one's input.
+    Particles are the same if their names are, and rows of tables if their numbers in the same
+    input, or in inputs with as many rows, are.
     """
     runs = first, second
     sources = {real_path(Path(run.record.get("particles", run.input))) for run in runs}
@@ -225,10 +223,8 @@ def _align(
         near = (sure > 0) & (sure >= 0.9 * np.quantile(usual, 0.05, axis=0))
         near = np.flatnonzero(near.all(axis=1))
         if len(near) >= max(FEWEST_COMPARED, len(some) / 2):
-            why = Choice(
-                "located", f"samples differ; the first fit located {len(near)} of {len(some)}"
-            )
-            again = _compare(mine, places[1], near, some[near], why)
+            told = f"samples differ; the first fit located {len(near)} of {len(some)}"
+            again = _compare(mine, places[1], near, some[near], Choice("located", told))
             alignment = again if alignment is None or again.pairs else alignment
     if alignment is None:
         raise ValueError(
@@ -257,19 +253,19 @@ def _compare(
     return Alignment(pairs, r2, tuple(explained), how, words, maps, (first, second))
 
 
-def _r2(sources: Sequence[np.ndarray], target: np.ndarray) -> float:
-    """Return the R^2 with which factors together, each with the same weight, predict one."""
-    return float(predictability(np.hstack(list(map(of_unit_spread, sources))), target).mean())
-
-
 def _explain(target: np.ndarray, sources: Sequence[np.ndarray]) -> tuple[tuple[int, ...], float]:
-    """Return which sources together tell most of a target, and their R^2."""
+    """Return which sources together, each with the same weight, tell most of a target, and R^2."""
+    scaled = list(map(of_unit_spread, sources))
+
+    def r2(some: list[int]) -> float:
+        return float(predictability(np.hstack([scaled[j] for j in some]), target).mean())
+
     # All at first, as each may tell nothing alone: another basis of a torus has sums of angles.
     needed = list(range(len(sources)))
-    best = _r2(sources, target)
+    best = r2(needed)
     for k in range(len(sources)):
         left = [j for j in needed if j != k]
-        without = _r2([sources[j] for j in left], target) if left else -1.0
+        without = r2(left) if left else -1.0
         if without >= best - 0.02:
             needed, best = left, max(best, without)
     return tuple(needed), best

@@ -28,18 +28,15 @@ WARP = 0.05, 0.15, 0.6
 
 
 def _polynomial(place: np.ndarray, degree: int) -> np.ndarray:
-    """Legendre's polynomial of unit variance."""
-    values = np.sqrt(2 * degree + 1) * Legendre.basis(degree)(2 * place - 1)
-    return values[:, None]
+    return (np.sqrt(2 * degree + 1) * Legendre.basis(degree)(2 * place - 1))[:, None]
 
 
 def _harmonic(place: np.ndarray, order: int) -> np.ndarray:
-    """Cosine and sine of unit variance."""
     angle = 2 * np.pi * order * place
     return np.sqrt(2) * np.column_stack([np.cos(angle), np.sin(angle)])
 
 
-# Functions of even places in [0, 1], by shape.
+# Functions of even places in [0, 1], of unit variance, by shape.
 LEVELS = {"interval": _polynomial, "circle": _harmonic}
 
 
@@ -78,8 +75,13 @@ def landscape(places: Sequence[Place]) -> Landscape:
         seen = (seen[:, :, None] * along[:, None]).reshape(len(drawn), -1)
     fits = [_fit(seen, *_waves(places, unit, level)) for level in range(MOST_LEVELS[d] + 1)]
     _, energy, error = min(fits, key=lambda fit: fit[0])
-    warp = reduce(np.add.outer, [_warp(place, unit) ** 2 for place in places]).ravel()
-    error = np.sqrt(error**2 + warp)
+    around, inside, at_ends = WARP
+    warp = {
+        "circle": np.full(len(unit), around),
+        "interval": np.where(np.abs(unit - 0.5) < 0.45, inside, at_ends),
+    }
+    always = reduce(np.add.outer, [warp[place.topology] ** 2 for place in places]).ravel()
+    error = np.sqrt(error**2 + always)
     shape = len(places) * (CELLS[d],)
     centres = tuple(unit * (360 if place.topology == "circle" else 1) for place in places)
     # Where less than one of n samples is expected, nothing more is known.
@@ -87,19 +89,10 @@ def landscape(places: Sequence[Place]) -> Landscape:
     return Landscape(centres, energy.reshape(shape), error.reshape(shape))
 
 
-def _warp(place: Place, unit: np.ndarray) -> np.ndarray:
-    """Return the error in kT that is always there, in each cell, (n_cells,)."""
-    around, inside, at_ends = WARP
-    if place.topology == "circle":
-        return np.full(len(unit), around)
-    return np.where(np.abs(unit - 0.5) < 0.45, inside, at_ends)
-
-
 def _likelihoods(place: Place, unit: np.ndarray) -> np.ndarray:
     """Return the likelihood of each cell given a sample's image, (n, n_cells).
 
-    A place and its deviation are those of a posterior, to which even places are known before; an
-    image that shows nothing tells nothing.
+    A place and its deviation are those of a posterior, with even places before.
     """
     circle, cell = place.topology == "circle", 1 / len(unit)
     turn = 2 * np.pi if circle else 1.0
