@@ -127,19 +127,20 @@ class ArrayArchive:
             require_memory(self.path, sum(sizes))
         except ValueError as error:
             raise ArrayFileError(str(error)) from error
-        return {name: self._array(name) for name in chosen}
+        arrays = {}
+        for name in chosen:
+            with name_damage(self.path, name), self.file.open(self.members[name]) as member:
+                arrays[name] = np.lib.format.read_array(member, allow_pickle=False)
+        return arrays
 
     def _header(self, name: str) -> tuple[tuple[int, ...], int]:
+        """Return the shape and the item size of an array."""
         info = self.members[name]
         with name_damage(self.path, name), self.file.open(info) as member:
             shape, itemsize, more = npy_header(cast(BinaryIO, member), info.file_size)
             if more:
                 raise ValueError("it has more bytes than its shape")
         return shape, itemsize
-
-    def _array(self, name: str) -> np.ndarray:
-        with name_damage(self.path, name), self.file.open(self.members[name]) as member:
-            return np.lib.format.read_array(member, allow_pickle=False)
 
 
 @contextmanager

@@ -51,9 +51,8 @@ def _first_no_number(column: np.ndarray):
 
 
 def _is_missing(cell) -> bool:
-    """Return whether a cell is None, or the NA or NaT of pandas."""
+    """Return whether a cell is None, or the NA or NaT of pandas, which does not equal itself."""
     try:
-        # Like NaN, a missing value does not equal itself.
         return cell is None or not bool(cell == cell)
     except TypeError:  # NA is neither true nor false
         return True

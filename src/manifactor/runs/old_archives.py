@@ -14,22 +14,15 @@ READING = ("coefficients", "topology", "chart", "cloud", "ends")
 
 
 def renewed(tree: Any, version: int) -> Any:
-    """Return the JSON tree of a version as one of this version."""
-    if version < 8:
-        tree = with_placers(tree)
-    return tree
-
-
-def with_placers(tree: Any) -> Any:
-    """Return a tree of version 7, in which factors held what new samples are placed by."""
-    if isinstance(tree, list):
-        return [with_placers(each) for each in tree]
-    if not isinstance(tree, dict):
+    """Return the JSON tree of a version as one of this; in 7, factors placed new samples."""
+    if isinstance(tree, list) and version < 8:
+        return [renewed(branch, version) for branch in tree]
+    if not isinstance(tree, dict) or version >= 8:
         return tree
     if tree.get("record") == "Factorization":
         fields = tree["fields"]
         return {**tree, "fields": {**fields, "placer": _placer(fields)}}
-    return {key: with_placers(value) for key, value in tree.items()}
+    return {key: renewed(value, version) for key, value in tree.items()}
 
 
 def _placer(fields: Mapping[str, Any]) -> dict:
