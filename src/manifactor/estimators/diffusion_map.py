@@ -53,12 +53,9 @@ NO_WEIGHTS = (
 
 
 def without_weights(fit: Fit) -> Fit:
-    """Return a method `fit` that says why it takes no `sample_weight`.
+    """Return a method `fit` that says why it takes no `sample_weight`."""
 
-    The signature stays the same: scikit-learn reads there that weights are not supported.
-    """
-
-    @wraps(fit)
+    @wraps(fit)  # scikit-learn reads in the signature that weights are not supported
     def explained(self, *samples, sample_weight=None, **how):
         if sample_weight is not None:
             raise TypeError(NO_WEIGHTS)
@@ -96,16 +93,11 @@ class SpectralEstimator(TransformerMixin, BaseEstimator):
         return shown_progress(callback, verbose=self.verbose, name=type(self).__name__)
 
     def _unfitted(self) -> Self:
-        """Return the same with what was set, and without what a fit has learnt.
-
-        A fit that fails then leaves the estimator as it was.
-        """
+        """Return the same with what was set, and without what a fit has learnt."""
         fresh = copy(self)
-        fresh.__dict__ = {
-            name: value
-            for name, value in vars(self).items()
-            if name not in PRIVATE and (name.startswith("__") or not name.endswith("_"))
-        }
+        for name in vars(self):
+            if name in PRIVATE or (name.endswith("_") and not name.startswith("__")):
+                del vars(fresh)[name]
         return fresh
 
     def _checked(self, X, names: Labels | None = None):
@@ -215,9 +207,7 @@ class SpectralEstimator(TransformerMixin, BaseEstimator):
         return X
 
     def restore(self) -> None:
-        """Make an estimator that was read from an archive ready for use.
-
-        Archives hold no neighbour search, which is built again.
+        """Make an estimator of an archive, which holds no neighbour search, ready for use.
 
         Raises
         ------
@@ -226,10 +216,8 @@ class SpectralEstimator(TransformerMixin, BaseEstimator):
         """
         settings = self._diffusion_settings()
         # The device of the fit need not be there now.
-        checked = replace(settings, device="cpu")
-        require_diffusion(checked, len(self.diffusion_.graph.inverse))
-        found = replace(self.diffusion_, settings=settings)
-        self.diffusion_ = found.searchable(self.n_jobs)
+        require_diffusion(replace(settings, device="cpu"), len(self.diffusion_.graph.inverse))
+        self.diffusion_ = replace(self.diffusion_, settings=settings).searchable(self.n_jobs)
 
     def _prepared(self, X, first_row: int = 0):
         """Return new samples, checked, and prepared as those of the fit were."""
@@ -302,21 +290,19 @@ class SpectralEstimator(TransformerMixin, BaseEstimator):
     def _of_images(self, choices: Mapping[str, Choice]) -> dict[str, Choice]:
         """Return choices; that of the preparation says if columns are pixels."""
         found = dict(choices)
-        if self.image_shape_ and "preparation" in found:
-            why = f"images of {in_pixels(self.image_shape_)}: {found['preparation'].why}"
-            found["preparation"] = replace(found["preparation"], why=why)
+        if self.image_shape_ and (preparation := found.get("preparation")):
+            why = f"images of {in_pixels(self.image_shape_)}: {preparation.why}"
+            found["preparation"] = replace(preparation, why=why)
         return found
 
 
 def _owned(X, given):
-    """Return samples that nobody else can change.
-
-    A read-only memory map is not copied: it may be larger than the memory. Nor is what was
-    converted to floats on the way, such as images of bytes.
-    """
+    """Return samples that nobody else can change."""
     if not isinstance(given, np.ndarray):
         return X.copy()
+    # It may be larger than the memory.
     mapped = isinstance(given, np.memmap) and not given.flags.writeable
+    # Images of bytes, for instance, were converted to floats.
     return X if mapped or not np.may_share_memory(X, given) else X.copy()
 
 
@@ -326,19 +312,15 @@ def _shape(X) -> tuple[int, int]:
 
 
 def _accepted_types(X: Any) -> list[type]:
-    """Return the float types that are left as they are, the one to convert to first.
-
-    Single precision is enough for neighbours, and for columns that are projected on principal
-    components: many numbers are not copied for a few digits. It holds integers of 16 bits as they
-    are, such as those of images.
-    """
+    """Return the float types that are left as they are, the one to convert to first."""
     shape: tuple[int, ...] = getattr(X, "shape", ())
     if len(shape) != 2:
         return [np.float64]
-    many = shape[0] > APPROXIMATE_ABOVE
-    wide = shape[1] > MOST_COLUMNS
+    # Many numbers are not copied for a few digits.
+    many, wide = shape[0] > APPROXIMATE_ABOVE, shape[1] > MOST_COLUMNS
     dtype = getattr(X, "dtype", None)
     if wide and isinstance(dtype, np.dtype) and dtype.kind in "iub":
+        # Single precision holds integers of 16 bits as they are, such as those of images.
         return [np.float32 if dtype.itemsize <= 2 else np.float64]
     return [np.float64, np.float32] if many or wide else [np.float64]
 
@@ -356,10 +338,9 @@ def _require_distances(X, *, square: bool) -> None:
 
 
 def blas_threads(X) -> AbstractContextManager[None]:
-    """Limit BLAS to one thread for up to 200,000 samples.
+    """Limit BLAS to one thread for up to 200,000 samples; beyond, more threads pay.
 
-    Our own threads use the other cores, and results then do not depend on the number of BLAS
-    threads. For more samples, more BLAS threads pay.
+    Our own threads use the other cores, and results do not depend on the number of BLAS threads.
     """
     return one_blas_thread() if X.shape[0] <= 200_000 else nullcontext()
 

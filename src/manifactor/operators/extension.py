@@ -28,19 +28,16 @@ class Values:
 class CombinedFunctions:
     """Combinations of the functions of a diffusion, at any samples.
 
-    They are those of `Operator.extended` up to rounding. Only the combinations are computed, and
-    the nearest sample is found with the neighbours. The values at a sample do not depend on the
-    samples that are asked for together with it.
+    They are those of `Operator.extended` up to rounding. The values at a sample do not depend on
+    the samples that are asked for together with it.
     """
 
     def __init__(
         self, diffusion: Operator, coefficients: np.ndarray, *, reach: float, n_new: int
     ) -> None:
-        """Compute the combinations at the training samples.
+        """Compute combinations by coefficients, (n_functions, n_combinations).
 
         Samples farther than `reach` are put on the nearest training sample.
-
-        Shapes: coefficients (n_functions, n_combinations).
         """
         spectrum, affinity, graph = diffusion.distinct, diffusion.affinity, diffusion.graph
         if diffusion.basis is not None:
@@ -94,11 +91,7 @@ class CombinedFunctions:
 
 
 def is_combinable(diffusion: Operator) -> bool:
-    """Return whether `CombinedFunctions` can be made of a diffusion.
-
-    Its neighbours must be the nearest samples, found by a tree, with one bandwidth for all. Samples
-    that the fit left out as outliers are not looked at.
-    """
+    """Return whether `CombinedFunctions` can be made: of nearest samples, with one bandwidth."""
     graph, affinity = diffusion.graph, diffusion.affinity
     return (
         isinstance(graph.search, TreeSearch)
@@ -106,9 +99,6 @@ def is_combinable(diffusion: Operator) -> bool:
         and affinity.local_scale is None
         and not graph.undrawn.any()
     )
-
-
-# The nearest samples of new ones, found on the list of their nearest sample.
 
 
 @dataclass(frozen=True)
@@ -130,8 +120,7 @@ class Around:
 class NearestSamples:
     """A search for the `count` nearest samples, exact.
 
-    The result for a new sample depends on nothing else, to the last bit: not on the others that are
-    asked for, nor on whether there are lists.
+    The result for a new sample depends neither on the others, nor on whether there are lists.
     """
 
     def __init__(
@@ -145,10 +134,8 @@ class NearestSamples:
     ) -> None:
         """Make lists of the samples near each sample, where `n_new` samples pay for them.
 
-        In few dimensions the neighbours of a new sample are near its nearest sample, and comparing
-        it with a list takes a fifth of the time of a tree.
-
-        Shapes: samples (n_samples, n_features).
+        In few dimensions a comparison with the list of the nearest sample takes a fifth of the time
+        of a tree.
         """
         samples = np.asarray(samples, dtype=np.float64)
         self.samples = np.ascontiguousarray(samples.T)  # columns one after the other

@@ -1,7 +1,7 @@
 """Memory and time of a fit, estimated before it starts.
 
-Memory is counted from the arrays that are held at the peak. Time is rough, meant to be right to a
-factor of two: rates are those of two cores of 2.4 GHz, and of an H200.
+Memory is that of the arrays at the peak. Time is right to a factor of two, by rates of two cores of
+2.4 GHz, and of an H200.
 """
 
 from dataclasses import dataclass
@@ -94,8 +94,7 @@ def require_memory(needed: Forecast, n_samples: int) -> None:
 
 def as_size(memory: float) -> str:
     """Return bytes in words."""
-    # Below this, a decimal of a gigabyte says nothing.
-    if memory < 1e8:
+    if memory < 1e8:  # a decimal of a gigabyte says nothing
         return f"{max(1, round(memory / 1e6))} MB"
     return f"{memory / 1e9:.1f} GB"
 
@@ -114,8 +113,7 @@ def forecast_on_device(
 ) -> Forecast:
     """Estimate what fitting so many samples of so many columns costs on a GPU.
 
-    Bytes are counted in the code, and were traced in fits through torch on the CPU; of 10,000,000
-    samples of a torus they are the 75 GB that were measured on an H200.
+    Of 10,000,000 samples of a torus the bytes are the 75 GB that were measured on an H200.
     """
     entries = ENTRIES_PER_NEIGHBOR * n_neighbors
     # Tiles of the search at most, and of one query; beside them, the table of neighbours.
@@ -150,10 +148,8 @@ def require_device_memory(needed: Forecast, n_samples: int, available: float) ->
 
 def available_on(device: str) -> float:
     """Return the bytes of a GPU's memory that a fit may take."""
-    name = str(device).removeprefix("torch:")
-    cuda = extra("torch").cuda
-    free, _ = cuda.mem_get_info(name)
+    name, cuda = str(device).removeprefix("torch:"), extra("torch").cuda
     # Torch keeps what earlier fits have released, and uses it again.
     kept = cuda.memory_reserved(name) - cuda.memory_allocated(name)
     # The allocator needs some room.
-    return 0.9 * (free + kept)
+    return 0.9 * (cuda.mem_get_info(name)[0] + kept)

@@ -25,8 +25,7 @@ MAX_COORDINATES = 20
 RIDGE = 0.1
 # Least share of a block's energy in one of the directions that it points in.
 MIN_DIRECTION_SHARE = 0.12
-# A product of two functions has at least twice the lowest eigenvalue, so functions below that are
-# not products; 1.9 leaves room for the error of an eigenvalue.
+# A product of two functions has at least twice the lowest eigenvalue; 1.9 leaves room for error.
 BATCH_RATIO = 1.9
 # Pairs that start nearest to a sample, which tell the covariance of what follows it.
 N_PAIRS = 100
@@ -36,8 +35,7 @@ N_PAIRS = 100
 class Geometry:
     """A spectrum with the gradients of its functions at some of the samples.
 
-    Functions are given by their coefficients, (n_functions - 1, r): the constant function has no
-    gradient.
+    Functions are given by coefficients, (n_functions - 1, r), without the constant one.
     """
 
     spectrum: Spectrum  # on the distinct samples
@@ -63,7 +61,7 @@ class Geometry:
     @property
     def row_weights(self) -> np.ndarray:
         """Weights of the rows; they sum to 1."""
-        return _share(self.spectrum.weights[self.rows])
+        return _shares(self.spectrum, self.rows)
 
     def rayleigh(self, coefficients: np.ndarray) -> np.ndarray:
         """Return the eigenvalues of unit combinations of functions, (r,)."""
@@ -100,15 +98,11 @@ def measure_geometry(
     n_rows: int = N_ROWS,
     rng: np.random.Generator,
 ) -> Geometry:
-    """Compute gradients by local regression of the functions on the smoothed samples.
+    """Compute gradients by local regression of the functions on the smoothed distinct samples.
 
     With a metric of the samples, gradients are those in units of local moves.
-
-    Shapes: samples (n_distinct, n_features).
     """
-    rows = np.arange(len(spectrum.weights))
-    if len(rows) > n_rows:
-        rows = np.sort(rng.choice(len(rows), n_rows, replace=False))
+    rows = _draw_rows(spectrum, n_rows, rng)
     steps = _steps(affinity, rows)
     if metric is None or samples is None:
         coordinates = _coordinates(spectrum, samples)
@@ -120,7 +114,7 @@ def measure_geometry(
         smooth = spectrum.combined(beside_constant(_projected(spectrum, samples) @ axes))
         own = metric.chosen(rows).mapped(axes)
         gradients = _regression(smooth, spectrum, steps, whiten=own.whitened)
-    weights = _share(spectrum.weights[rows])
+    weights = _shares(spectrum, rows)
     energy = np.einsum("x,xpa,xpa->a", weights, gradients, gradients, optimize=True)
     # The ridge shortens gradients; their true mean square is known, the eigenvalue.
     gradients *= np.sqrt(quotient(spectrum.eigenvalues[1:], energy))
@@ -134,9 +128,7 @@ def geometry_of_pairs(part: LaggedPart, dimension: float, *, rng: np.random.Gene
     given x, at any lag. Mean products of moves, f(x') - f(x), are 0 at short lags only.
     """
     spectrum = part.spectrum
-    rows = np.arange(len(spectrum.weights))
-    if len(rows) > N_ROWS:
-        rows = np.sort(rng.choice(len(rows), N_ROWS, replace=False))
+    rows = _draw_rows(spectrum, N_ROWS, rng)
     # The frame: as many of the lowest functions as point along all factors everywhere. With 6 or
     # 10 of two intervals, products of functions were taken for directions.
     count = 2 * max(1, round(dimension))
@@ -153,7 +145,7 @@ def geometry_of_pairs(part: LaggedPart, dimension: float, *, rng: np.random.Gene
     # The symmetric root, since gradients of neighbouring rows are averaged.
     root = (axes / np.sqrt(np.maximum(variances, 0) + floor)[:, None]) @ axes.transpose(0, 2, 1)
     gradients = root @ joint
-    energy = np.einsum("x,xpa,xpa->a", _share(spectrum.weights[rows]), gradients, gradients)
+    energy = np.einsum("x,xpa,xpa->a", _shares(spectrum, rows), gradients, gradients)
     gradients *= np.sqrt(quotient(spectrum.eigenvalues[1:], energy))
     return Geometry(spectrum, places, rows, gradients, _average(places[rows]))
 
@@ -161,14 +153,11 @@ def geometry_of_pairs(part: LaggedPart, dimension: float, *, rng: np.random.Gene
 def carre_du_champ(
     spectrum: Spectrum, coefficients: np.ndarray, rows: np.ndarray | None = None
 ) -> np.ndarray:
-    """Compute inner products of the gradients of functions without derivatives.
+    """Return inner products of the gradients of r functions, (n_rows, r, r), without derivatives.
 
     Gamma(f, g) = (f Lg + g Lf - L(fg)) / 2 taken at a small positive time: zero where the product
-    of f and g is an eigenfunction whose eigenvalue is the sum of theirs. No derivative is taken, so
-    it is less noisy than gradients for low functions; it needs a spectrum that reaches to the
-    products.
-
-    Shapes: coefficients (n_functions, r) -> (n_rows, r, r).
+    of f and g is an eigenfunction whose eigenvalue is the sum of theirs. It is less noisy than
+    gradients for low functions, and needs a spectrum that reaches to the products.
     """
     inner, pair = champ_of_pairs(spectrum, coefficients, rows)
     return inner[:, pair]
@@ -177,7 +166,7 @@ def carre_du_champ(
 def champ_of_pairs(
     spectrum: Spectrum, coefficients: np.ndarray, rows: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Compute `carre_du_champ` of each pair of functions, and the column of each."""
+    """Return `carre_du_champ` of each pair of functions, and the column of each."""
     i, j = np.triu_indices(coefficients.shape[1])
     eigenvalues = spectrum.eigenvalues @ coefficients**2
     total = eigenvalues[i] + eigenvalues[j]
@@ -188,22 +177,28 @@ def champ_of_pairs(
     decay = np.exp(-time * spectrum.eigenvalues)
     difference = decay[:, None] - np.exp(-time * total)
     combination = difference * found / (2 * time)
-    whole = rows is None
-    inner = spectrum.combined(combination) if whole else spectrum.functions[rows] @ combination
-    pair = np.empty((len(eigenvalues), len(eigenvalues)), dtype=int)
+    pair = np.empty((len(eigenvalues),) * 2, dtype=int)
     pair[i, j] = pair[j, i] = np.arange(len(i))
-    return inner, pair
+    if rows is None:
+        return spectrum.combined(combination), pair
+    return spectrum.functions[rows] @ combination, pair
 
 
-def _share(weights: np.ndarray) -> np.ndarray:
+def _draw_rows(spectrum: Spectrum, count: int, rng: np.random.Generator) -> np.ndarray:
+    n = len(spectrum.weights)
+    return np.arange(n) if n <= count else np.sort(rng.choice(n, count, replace=False))
+
+
+def _shares(spectrum: Spectrum, rows: np.ndarray) -> np.ndarray:
+    """Return the weights of some samples; they sum to 1."""
+    weights = spectrum.weights[rows]
     return weights / weights.sum()
 
 
 def _coordinates(spectrum: Spectrum, samples: np.ndarray | None) -> np.ndarray:
     """Return smooth coordinates in which gradients are taken, (n, n_coordinates)."""
     if samples is None:
-        # Where only distances are known, functions are the coordinates. They are damped by
-        # diffusion over the time after which the 40th one has fallen to 1/e.
+        # Functions, damped by diffusion until the 40th one has fallen to 1/e.
         eigenvalues = spectrum.eigenvalues[1:]
         decay = np.exp(-eigenvalues[:MAX_COORDINATES] / eigenvalues[:40][-1])
         return spectrum.functions[:, 1 : 1 + MAX_COORDINATES] * decay
@@ -254,8 +249,7 @@ def _regression(
     near, weight = _padded(steps)
     around = whiten(coordinates[near])
     around -= np.einsum("xk,xkp->xp", weight, around)[:, None]
-    weighted = around * weight[:, :, None]
-    weighted = weighted.transpose(0, 2, 1)
+    weighted = (around * weight[:, :, None]).transpose(0, 2, 1)
     spread = weighted @ around
     joint = spectrum.local_products(near, weighted)[:, :, 1:]
     extent = np.linalg.eigvalsh(spread)[:, -1]
@@ -270,10 +264,8 @@ def _padded(steps: sp.csr_array) -> tuple[np.ndarray, np.ndarray]:
     """Return neighbours and probabilities of steps from each row, (n_rows, k), padded with 0."""
     count = np.diff(steps.indptr)
     there = np.arange(count.max()) < count[:, None]
-    near = np.zeros(there.shape, dtype=int)
-    weight = np.zeros(there.shape)
-    near[there] = steps.indices
-    weight[there] = steps.data
+    near, weight = np.zeros(there.shape, dtype=int), np.zeros(there.shape)
+    near[there], weight[there] = steps.indices, steps.data
     return near, weight
 
 
@@ -308,10 +300,7 @@ def directions(geometry: Geometry, block: np.ndarray) -> tuple[np.ndarray, np.nd
 def batch_size(eigenvalues: np.ndarray) -> int:
     """Return how many of the lowest functions are surely not products.
 
-    These are the functions before the widest gap below twice the lowest eigenvalue, which is the
-    least that a product of two functions has.
-
-    Shapes: eigenvalues (r,).
+    They come before the widest gap below twice the lowest eigenvalue, the least of a product.
     """
     if not len(eigenvalues):
         return 0

@@ -1,7 +1,4 @@
-"""Neighbour graph to affinity: a Gaussian kernel, corrected for the density of the samples.
-
-The neighbours' distances give the bandwidth of the kernel and the intrinsic dimension of the data.
-"""
+"""Neighbour graph to affinity: a Gaussian kernel, corrected for the density of the samples."""
 
 from dataclasses import dataclass, replace
 from functools import cache
@@ -61,13 +58,9 @@ def choose_bandwidth(
     bandwidth: float | str = "auto",
     order: np.ndarray | None = None,
 ) -> Bandwidth:
-    """Choose the bandwidth and estimate the dimension.
-
-    The bandwidth is at the steepest point of log S(eps), or wider where that would leave samples
-    without neighbours.
-    """
-    n_all = distances.shape[0]
+    """Choose the bandwidth and estimate the dimension, from samples in this order."""
     # Evenly spread, so that the cost does not grow with the number of samples.
+    n_all = distances.shape[0]
     n = min(n_all, 2000)
     rows = np.linspace(0, n_all - 1, n).astype(int)
     if order is not None:
@@ -87,42 +80,38 @@ def choose_bandwidth(
     slopes = kernel_slopes(squared, candidates, n)
     best = int(np.argmax(slopes))
     dimension = dimension_from_slope(slopes[best], len(squared) / n)
-    if isinstance(bandwidth, str):
-        choice = _automatic(distances, candidates[best], bandwidth == "local")
-    else:
-        choice = given(float(bandwidth))
+    choice = (
+        _automatic(distances, candidates[best], bandwidth == "local")
+        if isinstance(bandwidth, str)
+        else given(float(bandwidth))
+    )
     return Bandwidth(choice, dimension, candidates, slopes)
 
 
 def _automatic(distances: sp.csr_array, steepest: float, local: bool) -> Choice:
     """Return the steepest point of the curve, or what reaches enough neighbours."""
     reach = np.quantile(local_scale(distances), REACHED_SHARE) ** 2
-    value = float(max(steepest, reach))
+    why = "the steepest point of the curve, where the kernel sees the manifold best"
     if local:
         nth = f"{SCALE_NEIGHBOR}th"
         why = f"distances are scaled by those to the {nth} neighbours, as set by the caller"
-    elif value > steepest:
+    elif reach > steepest:
         why = (
             "wider than the steepest point of the curve, to reach the "
             f"{SCALE_NEIGHBOR}th neighbour of {REACHED_SHARE:.0%} of the samples"
         )
-    else:
-        why = "the steepest point of the curve, where the kernel sees the manifold best"
-    return Choice(value, why)
+    return Choice(float(max(steepest, reach)), why)
 
 
 def kernel_slopes(squared: np.ndarray, candidates: np.ndarray, n_samples: int) -> np.ndarray:
     """Return the slopes of log S over log eps, (n_candidates,).
 
-    A slope is the mean of d^2/eps under the kernel, every sample being its own neighbour at
-    distance 0. Squared distances are counted in narrow bins of their logarithm, whose means stand
-    for them.
+    A slope is the mean of d^2/eps under the kernel, every sample being its own neighbour.
     """
     # Copies have no logarithm of their distance; any so small one has their weight.
     relative = np.maximum(squared / squared.max(), np.finfo(float).tiny)
-    octaves = -np.log2(relative)
-    # 64 bins for each factor of 2.
-    bins = np.floor(octaves * 64).astype(int)
+    # 64 bins for each factor of 2; the mean of a bin stands for its squares.
+    bins = np.floor(-np.log2(relative) * 64).astype(int)
     count = np.bincount(bins)
     total = np.bincount(bins, weights=squared)
     filled = count > 0
@@ -136,9 +125,8 @@ def kernel_slopes(squared: np.ndarray, candidates: np.ndarray, n_samples: int) -
 def dimension_from_slope(slope: float, n_neighbors: float) -> float:
     """Return the dimension whose steepest slope is the one measured.
 
-    Without a cut the answer would be twice the slope. With the kernel cut at `n_neighbors`
-    neighbours inside a ball, u = r^2/eps at its edge, the two sums over neighbours are incomplete
-    gamma functions of u.
+    It is twice the slope of a kernel that is not cut. Cut at `n_neighbors` inside a ball, the two
+    sums over neighbours are incomplete gamma functions of u = r^2/eps at its edge.
     """
     dimensions, weight, moment = _sums_over_balls()
     slopes = moment * n_neighbors / (1 + weight * n_neighbors)
@@ -175,13 +163,8 @@ def local_scale(distances: sp.csr_array) -> np.ndarray:
 def rescale(
     distances: sp.csr_array, row_scale: np.ndarray, column_scale: np.ndarray
 ) -> sp.csr_array:
-    """Return distances over the geometric mean of both ends' scales.
-
-    They are in units of the columns' median scale, so that a bandwidth keeps its size.
-    """
-    one_end = row_scale[row_of(distances)]
-    other_end = column_scale[distances.indices]
-    mean = np.sqrt(one_end * other_end)
+    """Return distances over the geometric mean of both ends' scales, in units of the median."""
+    mean = np.sqrt(row_scale[row_of(distances)] * column_scale[distances.indices])
     return with_data(distances, distances.data * np.median(column_scale) / mean)
 
 
@@ -265,11 +248,7 @@ def dense_affinity(
     bandwidth: float | str = "auto",
     density_correction: float = 1.0,
 ) -> Affinity:
-    """Return the full kernel between all pairs, as in the paper.
-
-    Memory grows with the square of the samples. Arguments are those of `affinity`; the graph's
-    distances serve to choose the bandwidth.
-    """
+    """Return the full kernel between all pairs, as in the paper; the graph gives the bandwidth."""
     chosen = choose_bandwidth(graph.distances, bandwidth=bandwidth)
     kernel = pairwise_distances(X[graph.distinct], metric="sqeuclidean", ensure_all_finite=False)
     # In place: there is one such matrix in memory, not three.
@@ -290,9 +269,7 @@ def kernel_rows(distances: sp.csr_array, affinity: Affinity) -> sp.csr_array:
     """Return the kernel between new samples and the distinct ones, (n_new, n_distinct).
 
     A new sample that coincides with a known one takes the known one's row: the graph also holds the
-    edges by which others chose it, which its own neighbours do not show.
-
-    Shapes: distances (n_new, n_distinct).
+    edges by which others chose it.
     """
     if affinity.local_scale is not None:
         distances = rescale(distances, local_scale(distances), affinity.local_scale)
@@ -328,18 +305,16 @@ def _walk(
 
 
 def _step_of_cut_kernel(distances, kernel, pull, degree, bandwidth: Bandwidth) -> float:
-    """Return the diffusion time of one step of a walk cut at the neighbours.
+    """Return the diffusion time t of one step of a walk that is cut at the neighbours.
 
-    A step moves by a mean square of 2 d t. For the uncut kernel that is d eps/2, hence t = eps/4;
-    the cut removes the longest moves, so the moves are measured.
+    A step moves by a mean square of 2 d t, which is d eps/2 for the uncut kernel.
     """
     if isinstance(kernel, ResidentMatrix):
         moves = kernel.times_squares(distances)
     else:
         moves = with_data(kernel, kernel.data * distances.tocsr().data ** 2)
     mean_square = pull @ (moves @ pull) / degree.sum()
-    dimension = max(1, round(bandwidth.dimension))
-    return float(mean_square / (2 * dimension))
+    return float(mean_square / (2 * max(1, round(bandwidth.dimension))))
 
 
 def _with_diagonal_and_bridges(

@@ -1,7 +1,4 @@
-"""Affinity to spectrum: outliers are left out, then the lowest functions are computed.
-
-Of many samples, random parts are solved first.
-"""
+"""Affinity to spectrum: outliers are left out, then the lowest functions are computed."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -32,9 +29,6 @@ MOST_OUTLIERS = 0.05
 # Share of the constant function in others up to which it is the solver's error, and subtracted.
 # More is a mixture of eigenvectors of the eigenvalue 1.
 CONSTANT_SHARE = 1e-3
-
-
-# Samples that the random walk hardly reaches: left out, or warned of.
 
 
 def without_outliers(
@@ -70,8 +64,7 @@ def outlier_choice(graph: NeighborGraph) -> Choice:
 def weak_links(walk: Affinity) -> tuple[Warned, ...]:
     """Return a warning if samples are connected by links of negligible weight only."""
     kernel = walk.kernel
-    # A full kernel has a link between any two samples.
-    if isinstance(kernel, np.ndarray):
+    if isinstance(kernel, np.ndarray):  # a full kernel has a link between any two samples
         return ()
     entries = kernel.entries if isinstance(kernel, gpu.ResidentMatrix) else kernel.data
     if entries.min() > LEAST_WEIGHT:
@@ -87,9 +80,6 @@ def weak_links(walk: Affinity) -> tuple[Warned, ...]:
         "apart; remove the outliers or raise `bandwidth`."
     )
     return (Warned(message, DisconnectedGraphWarning),)
-
-
-# Eigenpairs of the walk as eigenvalues and functions of the Laplacian.
 
 
 def laplacian_spectrum(
@@ -183,15 +173,10 @@ def _beside_constant(vectors: np.ndarray, constant: np.ndarray) -> np.ndarray:
     return basis * np.sign(triangle[0, 0])
 
 
-# Random parts of many samples, each with a graph and a spectrum of its own: a rough look at the
-# whole.
+# Random parts of many samples, with spectra of their own: a rough look at the whole.
 
 # Above this number of samples two parts tell as much about noise as two halves, and cost less.
 PARTED_ABOVE = 60_000
-
-# A part is the eighth part of the samples, within these limits.
-SMALLEST_PART = 10_000
-LARGEST_PART = 100_000
 
 # A part of more samples starts from the spectrum of a part of its own, which takes a third of the
 # products that random vectors take.
@@ -217,8 +202,8 @@ class Part:
 
 
 def part_size(n_samples: int) -> int:
-    """Return the number of samples of a part."""
-    return min(max(n_samples // 8, SMALLEST_PART), LARGEST_PART)
+    """Return the number of samples of a part: an eighth of them, within limits."""
+    return min(max(n_samples // 8, 10_000), 100_000)
 
 
 def draw_parts(
@@ -230,11 +215,9 @@ def draw_parts(
     walk_of: Callable[[NeighborGraph], Affinity] = affinity,
     rng: Generator,
 ) -> tuple[Part, ...]:
-    """Draw two disjoint parts of many samples and compute their spectra.
+    """Draw two disjoint parts of many samples, (n_distinct, n_features), and solve them.
 
     The first has more functions, since the solver of the whole starts from them.
-
-    Shapes: samples (n_distinct, n_features).
     """
 
     def solved(

@@ -12,6 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.spatial import KDTree
 from sklearn.base import clone
+from sklearn.utils import gen_batches
 
 from manifactor._support.errors import Warned
 from manifactor._support.parameters import Choice
@@ -45,8 +46,7 @@ class Flat:
 
     def chosen(self, rows: np.ndarray) -> "Flat":
         """Return some of them."""
-        places, frames = self.places[rows], self.frames[rows]
-        return Flat(places, frames, self.n_lines)
+        return Flat(self.places[rows], self.frames[rows], self.n_lines)
 
     @property
     def angles(self) -> np.ndarray:
@@ -108,9 +108,8 @@ class LocalMetric:
         """Return the squared lengths of moves (r, p) from sample i to j, by the mean of both C.
 
         With lengths of J of 1 + a and 1 - a at both ends, the mean of C is off by -a^2 of a square,
-        that of the inverses by 3 a^2. A chord lies in the mean of the tangents of its ends, so that
-        curvature does not count as a displacement across the manifold; a chord that one end's
-        directions do not have leads to another sheet.
+        that of the inverses by 3 a^2. A chord lies in the mean of the tangents of its ends; one
+        that the directions of one end do not have leads to another sheet.
         """
         roots = [self.axes[end] * self.scales[end][:, None] for end in (i, j)]
         both = np.concatenate(roots, axis=2) / np.sqrt(2)
@@ -168,10 +167,7 @@ class MeasuresMoves(Protocol):
 
 
 class MetricSearch(NeighborSearch):
-    """Neighbours by a local metric, among the nearest samples by plain distance.
-
-    A new sample has the metric of its nearest training sample.
-    """
+    """Neighbours by the metric at the nearest sample, among the nearest by plain distance."""
 
     def __init__(self, n_neighbors: int, metric: Any, candidates: NeighborSearch) -> None:
         """Store the metric at the samples of the fit, and a search for candidates."""
@@ -201,8 +197,7 @@ class MetricSearch(NeighborSearch):
         """Return distances to `n_neighbors` + 1 samples, (n_queries, n_samples)."""
         # In blocks: there are many candidates.
         found = map_panels(lambda rows: self._around(X[rows]), len(X), smallest=256, largest=1024)
-        distances, indices = (np.concatenate(each) for each in zip(*found, strict=True))
-        return neighbor_rows(distances, indices, len(self.samples_))
+        return neighbor_rows(*map(np.concatenate, zip(*found, strict=True)), len(self.samples_))
 
     def _around(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return distances and indices of the neighbours of samples, (n, k), in any order."""
@@ -226,9 +221,7 @@ class MetricSearch(NeighborSearch):
     def _exact(self, X: np.ndarray, own: np.ndarray, near: np.ndarray) -> np.ndarray:
         """Return squared lengths to samples near each, (n, k), some pairs at a time."""
         squares = np.empty(near.shape)
-        step = max(1, PAIRS_AT_ONCE // near.shape[1])
-        for start in range(0, len(X), step):
-            rows = slice(start, start + step)
+        for rows in gen_batches(len(X), max(1, PAIRS_AT_ONCE // near.shape[1])):
             some = near[rows]
             moves = (self.samples_[some] - X[rows, None]).reshape(some.size, -1)
             ends = np.repeat(own[rows], some.shape[1]), some.ravel()

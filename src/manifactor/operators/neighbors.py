@@ -1,8 +1,4 @@
-"""The graph of nearest neighbours: which samples are near each other, and how far apart.
-
-A search is chosen, copies among the samples are merged, distances are made symmetric, and
-components are joined.
-"""
+"""The graph of nearest neighbours: copies are merged, components joined."""
 
 import logging
 from collections.abc import Callable
@@ -50,9 +46,6 @@ APPROXIMATE_ABOVE = 50_000
 FEW_DIMENSIONS = 5
 
 
-# The choice of a search, and the search of a given name.
-
-
 def choose_search(
     n_samples: int, n_features: int, *, method: Any = "auto", device: str = "cpu"
 ) -> Choice:
@@ -93,9 +86,6 @@ def make_search(
     return searches[method](n_neighbors, n_jobs=n_jobs)
 
 
-# Distances of samples to their neighbours as a symmetric graph.
-
-
 def symmetric(distances: sp.csr_array | NeighborTable) -> sp.csr_array | ResidentMatrix:
     """Return an entry wherever either sample is a neighbour, none on the diagonal."""
     if isinstance(distances, NeighborTable):
@@ -103,7 +93,7 @@ def symmetric(distances: sp.csr_array | NeighborTable) -> sp.csr_array | Residen
     # Indices of 4 bytes, where the symmetric form allows it.
     if max(2 * distances.nnz, *distances.shape) <= np.iinfo(np.int32).max:
         pattern = (
-            each.astype(np.int32, copy=False) for each in (distances.indices, distances.indptr)
+            part.astype(np.int32, copy=False) for part in (distances.indices, distances.indptr)
         )
         distances = sp.csr_array((distances.data, *pattern), shape=distances.shape)
     # Both directions of an edge have the same distance, or one of them none.
@@ -116,9 +106,6 @@ def symmetric(distances: sp.csr_array | NeighborTable) -> sp.csr_array | Residen
     return distances
 
 
-# Connected components of a neighbour graph, and the edges that join them.
-
-
 class DisconnectedGraphWarning(UserWarning):
     """The neighbour graph had several components, which were joined."""
 
@@ -126,18 +113,10 @@ class DisconnectedGraphWarning(UserWarning):
 def join_components(
     distances: sp.csr_array | ResidentMatrix, samples: np.ndarray | None, inverse: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Find the components and the shortest edges that join them.
-
-    Returns the component of each distinct sample, 0 for the one with the most given samples, and
-    the pairs of distinct samples that join them, (n_components - 1, 2).
-
-    Shapes: distances (n_distinct, n_distinct), samples (n_distinct, n_features), inverse
-    (n_samples,).
-    """
+    """Return the component of each distinct sample, the largest first, and edges that join them."""
     none = np.empty((0, 2), dtype=int)
     if isinstance(distances, ResidentMatrix):
-        # Counted on the device first: the graph is copied to the host only if it is disconnected,
-        # which is rare.
+        # Counted on the device: a graph that has to be copied to the host is rare.
         if distances.components() == 1:
             return np.zeros(distances.shape[0], dtype=int), none
         distances = distances.tocsr()
@@ -190,19 +169,10 @@ def _nearest_outside(X: np.ndarray, component: np.ndarray) -> tuple[float, int, 
     return float(distances[best]), int(inside[best]), int(outside[neighbors[best]])
 
 
-# Copies among the samples: found by distances of 0, and merged.
-
-
 def merged(
     rows: np.ndarray, inverse: np.ndarray, copy_of: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return one distinct sample for each group of copies.
-
-    `rows` are the given samples that the distinct ones are, `inverse` the distinct sample of each
-    given one.
-
-    Shapes: rows (n_distinct,), inverse (n_samples,), copy_of (n_distinct,).
-    """
+    """Return `distinct` and `inverse` of a graph with one sample for each group of copies."""
     first = np.unique(copy_of, return_index=True)[1]
     # Two samples have one distance, which shows no geometry.
     if len(first) < 3:
@@ -232,13 +202,11 @@ def shortest_between(
     distances: sp.csr_array, row_group: np.ndarray, column_group: np.ndarray
 ) -> sp.csr_array:
     """Return the shortest distances between groups of rows and of columns."""
-    row = row_group[row_of(distances)]
-    column = column_group[distances.indices]
+    row, column = row_group[row_of(distances)], column_group[distances.indices]
     order = np.lexsort((distances.data, column, row))
     row, column = row[order], column[order]
     # Sorted by pair of groups and then by distance: the first of each pair is shortest.
-    changes = (np.diff(row) != 0) | (np.diff(column) != 0)
-    first = np.r_[True, changes][: len(row)]
+    first = np.r_[True, (np.diff(row) != 0) | (np.diff(column) != 0)][: len(row)]
     # `initial`: a matrix of no rows has no largest group.
     shape = (row_group.max(initial=-1) + 1, column_group.max() + 1)
     return sp.csr_array((distances.data[order][first], (row[first], column[first])), shape=shape)
@@ -252,9 +220,6 @@ def with_data(matrix: sp.csr_array, data: np.ndarray) -> sp.csr_array:
 def row_of(matrix: sp.csr_array) -> np.ndarray:
     """Return the row of every stored entry, (n_entries,)."""
     return np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
-
-
-# Samples to neighbour graph: which samples are near each other, and how far apart.
 
 
 @dataclass(frozen=True)
@@ -325,11 +290,7 @@ class NeighborGraph:
     def with_search(
         self, samples: np.ndarray, n_jobs: int | None, metric: LocalMetric | None = None
     ) -> "NeighborGraph":
-        """Return the graph with its search, built again if it was not kept.
-
-        Archives hold no search. One of the caller, and precomputed distances, cannot be built
-        again.
-        """
+        """Return the graph with its search, built again where it can be: archives hold none."""
         method = self.method.value
         if self.search is not None or method not in (*SEARCHES, "cells", "metric"):
             return self
@@ -337,7 +298,8 @@ class NeighborGraph:
         if method in ("cells", "faiss"):
             method = choose_search(*samples.shape).value
         search = _search(samples, self.n_neighbors or 1, method, metric, n_jobs)
-        search = search if metric is None else search.among(self.distinct)
+        if metric is not None:
+            search = search.among(self.distinct)
         return replace(self, search=search.fit(chosen(samples, self.distinct)))
 
     def without(self, isolated: np.ndarray, X: np.ndarray) -> "NeighborGraph":
@@ -394,12 +356,9 @@ def neighbor_graph(
     device: str = "cpu",
     metric: LocalMetric | None = None,
 ) -> NeighborGraph:
-    """Return the graph of the `n_neighbors` nearest neighbours of every sample.
+    """Return the graph of nearest neighbours: symmetric, connected, copies of samples merged.
 
-    The graph is symmetric and connected; copies of a sample are merged. With a metric, distances
-    are those in units of the samples' local moves.
-
-    Shapes: X (n_samples, n_features).
+    With a metric, distances are in units of the samples' local moves.
     """
     choice = choose_search(*X.shape, method=method, device=device)
     if metric is not None:
@@ -461,8 +420,7 @@ def chosen(X: np.ndarray, rows: np.ndarray) -> np.ndarray:
 def _precomputed_graph(distances: sp.csr_array, method: Choice) -> NeighborGraph:
     """Return the graph of given distances."""
     require_distances(distances)
-    every = np.arange(distances.shape[0])
-    samples = every, every
+    samples = (np.arange(distances.shape[0]),) * 2
     copy_of = copy_groups(distances)
     # Once is enough: all distances of 0 lie inside of the groups.
     if copy_of is not None:
@@ -516,23 +474,10 @@ def _edges_of(search: NeighborSearch, samples: np.ndarray, rows: np.ndarray) -> 
     return symmetric(sp.csr_array(place @ found))
 
 
-# The nearest point alone.
-
-
 def nearest_point(points: np.ndarray) -> Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]:
     """Return a function from samples to distance and index of the nearest point."""
     if points.shape[1] <= TREE_DIMENSIONS:
-        return partial(_nearest_in_tree, KDTree(points))
+        return partial(KDTree(points).query, workers=cores())
     mean = points.mean(axis=0)
-    return partial(_nearest_of_all, points - mean, mean)
-
-
-def _nearest_in_tree(tree: KDTree, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    return tree.query(X, workers=cores())
-
-
-def _nearest_of_all(
-    points: np.ndarray, mean: np.ndarray, X: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    index, distance = pairwise_distances_argmin_min(X - mean, points)
-    return distance, index
+    centred = points - mean
+    return lambda X: pairwise_distances_argmin_min(X - mean, centred)[::-1]

@@ -1,7 +1,4 @@
-"""The record Operator: samples, neighbour graph, random walk and its spectrum.
-
-The functions of the spectrum are extended to new samples by one step of the walk (Nyström).
-"""
+"""The record Operator: samples, neighbour graph, random walk and its spectrum."""
 
 import logging
 from collections.abc import Mapping
@@ -36,8 +33,6 @@ from manifactor.samples.preparation import PREPARATIONS, Preparation
 from manifactor.samples.transformation import TRANSFORMATIONS, Transformation
 
 log = logging.getLogger("manifactor")
-
-# Parameters of the way from samples to an Operator: their record, defaults and checks.
 
 # Samples needed to resolve one function.
 SAMPLES_PER_FUNCTION = 8
@@ -90,10 +85,7 @@ def number_of_neighbors(settings: DiffusionSettings, n_samples: int) -> Choice:
 def number_of_functions(
     settings: DiffusionSettings, n_distinct: int, chosen: Choice | None = None
 ) -> Choice:
-    """Return the number of functions to compute, the constant one included.
-
-    `chosen` is what a method chose, and may be more than there are.
-    """
+    """Return the number of functions to compute; `chosen` by a method, it may be too many."""
     if chosen is not None:
         return replace(chosen, value=min(chosen.value, n_distinct - 1))
     asked = settings.n_functions
@@ -102,8 +94,8 @@ def number_of_functions(
 
 def automatic_functions(n_samples: int) -> Choice:
     """Return the number of functions to compute unless the caller says so."""
-    # The constant function and two others: less shows nothing. 100 functions show the products of
-    # all factors of the built-in shapes.
+    # Less than two beside the constant one show nothing; 100 show the products of all factors of
+    # the built-in shapes.
     count = min(100, max(3, n_samples // SAMPLES_PER_FUNCTION), n_samples - 1)
     return Choice(
         count,
@@ -131,9 +123,9 @@ def require_diffusion(settings: DiffusionSettings, n_samples: int) -> None:
     _require_bandwidth(settings)
     require_number("density_correction", settings.density_correction, low=0, high=1)
     _require_neighbors(settings, n_samples)
-    is_whole = isinstance(n_jobs, Integral) and not isinstance(n_jobs, bool)
     # More than any machine has cores: the threads could not be started.
-    if n_jobs is not None and not (is_whole and 0 < abs(n_jobs) <= 2**15):
+    is_count = isinstance(n_jobs, Integral) and 0 < abs(n_jobs) <= 2**15
+    if n_jobs is not None and (isinstance(n_jobs, bool) or not is_count):
         raise ValueError(
             "`n_jobs` must be None or a whole number other than 0, -1 for all cores; "
             f"got {n_jobs!r}."
@@ -245,27 +237,22 @@ class Operator:
 
     @cached_property
     def spectrum(self) -> Spectrum:
-        """Spectrum on the given samples.
-
-        Copies share the values of their original, and functions are extended to samples that were
-        not drawn.
-        """
-        given = self.distinct.with_copies(self.graph)
+        """Spectrum on the given samples, extended to those that were not drawn."""
+        spectrum = self.distinct.with_copies(self.graph)
         undrawn = np.flatnonzero(self.graph.undrawn)
         if not len(undrawn):
-            return given
-        functions = given.functions.copy()
+            return spectrum
+        functions = spectrum.functions.copy()
         # In steps, to save memory.
         for rows in gen_batches(len(undrawn), 20_000):
             some = undrawn[rows]
             functions[some] = self.extended(self.samples[some])
-        return replace(given, functions=functions, resident=None)
+        return replace(spectrum, functions=functions, resident=None)
 
     @property
     def preparation(self) -> Preparation | None:
         """The principal components that were kept; None for samples as they are."""
-        choice = self.choices.get("preparation")
-        return None if choice is None else choice.value
+        return self.choices.get("preparation", given(None)).value
 
     @property
     def points(self) -> np.ndarray | None:
@@ -300,8 +287,7 @@ class Operator:
     @property
     def transformation(self) -> Transformation | None:
         """The function of every column that was taken first; None for columns as they are."""
-        choice = self.choices.get("transformation")
-        return None if choice is None else choice.value
+        return self.choices.get("transformation", given(None)).value
 
     def transformed(self, X):
         """Return new samples with the function of every column that those of the fit have."""
@@ -319,22 +305,18 @@ class Operator:
         return X if self.transformation is None else self.transformation.inverse(X)
 
     def extended(self, X_prepared) -> np.ndarray:
-        """Return the functions at new, prepared samples, (n_new, n_functions).
+        """Return the functions at new, prepared samples, (n_new, n_functions), after Nyström.
 
-        One step of the walk multiplies a function by its eigenvalue, so the mean over a step from a
-        new sample, over the eigenvalue, is the function there.
-
-        Shapes: X_prepared (n_new, n_features).
+        The mean of a function over a step of the walk is the function times its eigenvalue.
         """
         return self.extended_by(*self.steps_from(X_prepared))
 
     def steps_from(self, X_prepared) -> tuple[sp.csr_array | np.ndarray, np.ndarray]:
-        """Return weights of the walk's steps from new samples, (n_new, n_distinct), not normalised.
+        """Return the weights of steps from new samples, (n_new, n_distinct), not normalised.
 
         Also the distinct sample on which an outlier is put; -1 for all others.
         """
         affinity, graph = self.affinity, self.graph
-        weights: sp.csr_array | np.ndarray
         nearest = np.full(X_prepared.shape[0], -1)
         if isinstance(affinity.kernel, np.ndarray):
             # A full kernel knows no outliers.
@@ -374,11 +356,7 @@ class Operator:
         return values if self.basis is None else values @ self.basis.coefficients
 
     def grown(self, rng: np.random.Generator) -> "Operator | None":
-        """Return the same with twice as many functions.
-
-        None where their number is fixed, where the samples resolve no more, or where they do not
-        fit into memory.
-        """
+        """Return the same with twice as many functions; None if there cannot be more."""
         if self.settings.n_functions != "auto":
             return None
         count = len(self.distinct.eigenvalues)
@@ -403,15 +381,14 @@ class Operator:
         n_samples, n_neighbors = len(self.graph.distinct), self.n_neighbors
         cost = forecast(n_samples, n_columns, n_neighbors=n_neighbors, n_functions=n_functions)
         # The forecast is of the whole fit, a part of which is in memory by now.
-        fits = cost.memory <= available_memory() + held_memory()
-        if not fits:
-            log.warning(
-                "%d functions would help and were not computed: they need %s, which "
-                "does not fit into memory",
-                n_functions,
-                cost,
-            )
-        return fits
+        if cost.memory <= available_memory() + held_memory():
+            return True
+        message = (
+            "%d functions would help and were not computed: they need %s, which does not fit into "
+            "memory"
+        )
+        log.warning(message, n_functions, cost)
+        return False
 
     def settled(self) -> "Operator":
         """Return the same with everything in the host's memory."""

@@ -1,6 +1,6 @@
 """The whole way from samples to an operator, on one page."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -31,7 +31,7 @@ from manifactor.samples.transformation import make_transformation
 
 @dataclass(frozen=True)
 class Walk:
-    """What the stage "spectrum" yields: the walk on the graph and its spectrum."""
+    """The stage "spectrum": the walk on the graph, and its spectrum."""
 
     graph: NeighborGraph
     affinity: Affinity
@@ -41,8 +41,8 @@ class Walk:
     @property
     def warned(self) -> tuple[Warned, ...]:
         """What was noticed on the way."""
-        weak = laplacian.weak_links(self.affinity)
-        return (*self.graph.warned, *weak, *self.spectrum.warned)
+        links = laplacian.weak_links(self.affinity)
+        return (*self.graph.warned, *links, *self.spectrum.warned)
 
 
 def diffuse(
@@ -67,11 +67,18 @@ def diffuse(
     if transformation is not None:
         X = transformation(X)
 
+    def recall(stage: str, compute: Callable[[], Any]) -> Any:
+        return stages.recall(stage, keys.get(stage, ""), compute)
+
     def prepare() -> Choice:
         with stages.timed("preparation"):
-            return _preparation(X, settings)
+            if settings.preparation == "none":
+                return given(None)
+            if settings.own_search or settings.precomputed:
+                return Choice(None, "the caller's own search or distances are left alone")
+            return choose_preparation(X)
 
-    preparation = stages.recall("preparation", keys.get("preparation", ""), prepare)
+    preparation = recall("preparation", prepare)
     samples = X if preparation.value is None else preparation.value(X)
     measured = Measured(samples) if moves is None else moves.measured(samples, preparation.value)
     samples, metric = measured.samples, measured.metric
@@ -82,52 +89,43 @@ def diffuse(
             return search_neighbors(samples, metric, settings=settings)
 
     def walk_and_solve() -> Walk:
-        graph = stages.recall("neighbours", keys.get("neighbours", ""), search)
-        graph = graph.with_search(samples, settings.n_jobs, metric)
+        graph = recall("neighbours", search).with_search(samples, settings.n_jobs, metric)
         return walk_on(samples, graph, settings, functions, metric=metric, stages=stages, rng=rng)
 
     # A kept spectrum needs no neighbours: its graph is the one without outliers.
-    walk = stages.recall("spectrum", keys.get("spectrum", ""), walk_and_solve)
-    walk = replace(walk, graph=walk.graph.with_search(samples, settings.n_jobs, metric))
+    walk = recall("spectrum", walk_and_solve)
     made = {"preparation": preparation, **_choices(measured, walk, settings, functions)}
     if transformation is not None:
         made = {"transformation": replace(asked, value=transformation), **made}
     if functions is not None:  # the method needs no more of them
         settings = replace(settings, n_functions=len(walk.spectrum.eigenvalues))
-    return _operator(measured, walk, settings, made, keys)
+    return Operator(
+        samples=samples,
+        graph=walk.graph.with_search(samples, settings.n_jobs, metric),
+        affinity=walk.affinity,
+        distinct=walk.spectrum,
+        parts=walk.parts,
+        choices=made,
+        keys=keys,
+        settings=settings,
+        metric=metric,
+        path=measured.path,
+        time=measured.time,
+        warned=(*measured.warned, *walk.warned),
+    )
 
 
-def _preparation(X, settings: DiffusionSettings) -> Choice:
-    if settings.preparation == "none":
-        return given(None)
-    if settings.own_search or settings.precomputed:
-        return Choice(None, "the caller's own search or distances are left alone")
-    return choose_preparation(X)
-
-
-# Stages that are kept, by the caller or on a disk.
-
-
-def stage_keys(
-    X,
-    settings: DiffusionSettings,
-    moves: MeasuresMoves | None,
-    choices: Mapping[str, Choice],
-    stages: Stages,
-) -> dict[str, str]:
+def stage_keys(X, settings: DiffusionSettings, moves, choices, stages: Stages) -> dict[str, str]:
     """Return the key of every stage: a fingerprint of all that it depends on."""
     search: Any = settings.neighbors
     if hasattr(search, "get_params"):
         search = f"{type(search).__qualname__} {search.get_params()}"
     elif settings.own_search:
         search = uuid4().hex  # its parameters are unknown
-    asked = {name: choice.value for name, choice in choices.items()}
+    functions = choices["functions"].value if "functions" in choices else None
+    transformation = choices.get("transformation", given(settings.transformation)).value
     preparation = fingerprint(
-        X,
-        settings.precomputed,
-        settings.own_search,
-        settings.preparation,
-        asked.get("transformation", settings.transformation),
+        X, settings.precomputed, settings.own_search, settings.preparation, transformation
     )
     neighbours = fingerprint(
         preparation, number_of_neighbors(settings, X.shape[0]).value, search, settings.device
@@ -141,29 +139,22 @@ def stage_keys(
         settings.density_correction,
         settings.solver,
         settings.n_functions,
-        asked.get("functions"),
+        functions,
     )
     return {"preparation": preparation, "neighbours": neighbours, "spectrum": spectrum}
 
 
 def kept_stages(diffusion: Operator) -> Stages:
-    """Return the stages from which another computation can start; none without keys.
-
-    The neighbours are left out where outliers were removed from the graph, since the graph before
-    that is gone.
-    """
+    """Return the stages from which another computation can start; none without keys."""
     results = {
         "preparation": diffusion.choices.get("preparation"),
         "neighbours": diffusion.graph,
         "spectrum": Walk(diffusion.graph, diffusion.affinity, diffusion.parts, diffusion.distinct),
     }
     if diffusion.graph.outliers.any():
-        del results["neighbours"]
+        del results["neighbours"]  # the graph before they were removed is gone
     known = diffusion.keys.keys() & results.keys()
     return Stages({name: (diffusion.keys[name], results[name]) for name in known})
-
-
-# The stages themselves.
 
 
 def search_neighbors(
@@ -200,15 +191,17 @@ def walk_on(
             f"`n_functions` must be smaller than the number of distinct samples; got {n_functions} "
             f"with {n_distinct} distinct samples. Lower it or add samples."
         )
-    walk_of = partial(
-        affinity, bandwidth=settings.bandwidth, density_correction=settings.density_correction
-    )
+    kernel = {"bandwidth": settings.bandwidth, "density_correction": settings.density_correction}
+    walk_of = partial(affinity, **kernel)
+    grows = not settings.dense and not sp.issparse(samples)
     with stages.timed("affinity"):
-        graph, walk = _affinity(samples, graph.on_device(settings.device), walk_of, settings.dense)
+        graph = graph.on_device(settings.device)
+        walk = dense_affinity(samples, graph, **kernel) if settings.dense else walk_of(graph)
+        if grows:  # without points there is no nearest neighbour that an outlier could join
+            graph, walk = laplacian.without_outliers(samples, graph, walk, walk_of=walk_of)
     parts: tuple[laplacian.Part, ...] = ()
     # Halves of fewer samples are cheap.
-    many = len(graph.distinct) > laplacian.PARTED_ABOVE
-    if many and not settings.dense and not sp.issparse(samples):
+    if grows and len(graph.distinct) > laplacian.PARTED_ABOVE:
         with stages.timed("parts"):
             parts = laplacian.draw_parts(
                 chosen(samples, graph.distinct),
@@ -230,42 +223,6 @@ def walk_on(
     fixed = functions is None and settings.n_functions != "auto"
     _require_resolved(spectrum, n_functions, walk, fixed=fixed)
     return Walk(graph, walk, parts, spectrum)
-
-
-def _affinity(
-    samples, graph: NeighborGraph, walk_of: partial[Affinity], dense: bool
-) -> tuple[NeighborGraph, Affinity]:
-    """Return graph and walk, without samples that have no neighbours."""
-    if dense:
-        return graph, dense_affinity(samples, graph, **walk_of.keywords)
-    walk = walk_of(graph)
-    if sp.issparse(samples):  # without points there is no nearest neighbour to join
-        return graph, walk
-    return laplacian.without_outliers(samples, graph, walk, walk_of=walk_of)
-
-
-def _operator(
-    measured: Measured,
-    walk: Walk,
-    settings: DiffusionSettings,
-    choices: dict[str, Choice],
-    keys: dict[str, str],
-) -> Operator:
-    """Return the record."""
-    return Operator(
-        samples=measured.samples,
-        graph=walk.graph,
-        affinity=walk.affinity,
-        distinct=walk.spectrum,
-        parts=walk.parts,
-        choices=choices,
-        keys=keys,
-        settings=settings,
-        metric=measured.metric,
-        path=measured.path,
-        time=measured.time,
-        warned=(*measured.warned, *walk.warned),
-    )
 
 
 def _choices(
@@ -323,14 +280,10 @@ def forecast_diffusion(
     functions: Choice | None = None,
     n_cores: int | None = None,
 ) -> Forecast:
-    """Return the memory and time that samples of this shape take.
-
-    They are those of a GPU for a fit there, else those of the CPU. In many columns, the most
-    principal components are expected to be kept: how many are kept, only the samples can tell.
-    """
-    chosen_by_caller = settings.preparation == "none" or settings.own_search
-    if n_features > MOST_COLUMNS and not chosen_by_caller:
-        n_features = MOST_COMPONENTS
+    """Return the memory and time that samples of this shape take, on their device."""
+    prepares = settings.preparation != "none" and not settings.own_search
+    if n_features > MOST_COLUMNS and prepares:
+        n_features = MOST_COMPONENTS  # only the samples can tell how many are kept
     counts = {
         "n_neighbors": number_of_neighbors(settings, n_samples).value,
         "n_functions": number_of_functions(settings, n_samples, functions).value,

@@ -67,30 +67,20 @@ class Spectrum:
         )
 
     def triple_products(self, left: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return inner products of all functions with products of combinations.
+        """Return inner products of all functions with products of p pairs of combinations.
 
-        Parameters
-        ----------
-        left, right : ndarray of shape (n_functions, p)
-            Coefficients of the combinations of functions that are multiplied.
+        Also those of the products with themselves, (p,).
 
-        Returns
-        -------
-        found : ndarray of shape (n_functions, p)
-            Inner products of the functions with the products.
-        squares : ndarray of shape (p,)
-            Inner products of the products with themselves.
+        Shapes: left, right (n_functions, p) -> (n_functions, p).
         """
         if self.resident is not None:
             return triple_products(self.resident, self.weights, left, right)
 
         def work(rows: slice) -> tuple[np.ndarray, np.ndarray]:
             functions = self.functions[rows]
-            weights = self.weights[rows]
             product = (functions @ left) * (functions @ right)
-            weighted = weights[:, None] * product
-            squares = np.einsum("xp,xp->p", weighted, product)
-            return functions.T @ weighted, squares
+            weighted = self.weights[rows, None] * product
+            return functions.T @ weighted, np.einsum("xp,xp->p", weighted, product)
 
         found, squares = zip(*map_panels(work, len(self.weights)), strict=True)
         return sum(found), sum(squares)  # type: ignore[return-value]
@@ -100,23 +90,13 @@ class Spectrum:
         if self.resident is not None:
             return from_tensor(self.resident @ on_device(self.resident.device, coefficients))
 
-        def work(rows: slice) -> np.ndarray:
-            return self.functions[rows] @ coefficients
-
-        return np.concatenate(map_panels(work, len(self.weights)))
+        panels = map_panels(lambda rows: self.functions[rows] @ coefficients, len(self.weights))
+        return np.concatenate(panels)
 
     def local_products(self, near: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """Return weighted sums of all functions over neighbourhoods.
+        """Return sums of all functions over neighbourhoods, (n_rows, p, n_functions).
 
-        Parameters
-        ----------
-        near : ndarray of int of shape (n_rows, k)
-            The samples of each neighbourhood.
-        weights : ndarray of shape (n_rows, p, k)
-
-        Returns
-        -------
-        sums : ndarray of shape (n_rows, p, n_functions)
+        Shapes: near (n_rows, k), weights (n_rows, p, k).
         """
         if self.resident is not None:
             return local_products(self.resident, near, weights)
@@ -150,9 +130,8 @@ class Spectrum:
     def clusters(self) -> tuple[np.ndarray, ...]:
         """Indices of eigenvalues that cannot be distinguished, cluster by cluster.
 
-        Neighbours belong together when their gap is below their sampling error, 4/sqrt(n_samples)
-        of the eigenvalue, or below their residuals. Inside a cluster the functions are known up to
-        a rotation only.
+        Their gaps are below their sampling error or residuals, so that the functions of a cluster
+        are known up to a rotation only.
         """
         upper = self.eigenvalues[1:]
         sampling = SAMPLING_ERROR / np.sqrt(len(self.weights)) * upper

@@ -1,9 +1,7 @@
 """Diffusion in other senses of a product than the geometry of the samples.
 
-With p the density of the samples, g the metric of the manifold and d its dimension, three spaces
-may be a product: the manifold itself (geometry: g), the manifold weighted by the density (density:
-g and p), and the manifold with lengths in units of the local distance between samples (volume:
-p^(2/d) g). Each has a diffusion of its own, whose functions are products if the space is one.
+With density p, metric g and dimension d, the manifold may be a product as it is (geometry: g),
+weighted by the density (g and p), or in units of the local distance of samples (volume: p^(2/d) g).
 """
 
 from collections.abc import Callable
@@ -26,14 +24,13 @@ DRAWN_IN_DENSITY = 3000
 
 
 def in_volume(diffusion: Operator, *, rng: np.random.Generator) -> Operator:
-    """Return the diffusion with lengths in units of the distance between samples.
+    """Return the diffusion with lengths in units of the distance to each 8th neighbour.
 
-    The unit of length at a sample is the distance to its 8th neighbour. A metric that is a product
-    up to a common stretch then becomes a product, if places on the factors are independent.
+    A metric that is a product up to a common stretch then becomes a product, if places on the
+    factors are independent.
     """
     rows = _drawn(diffusion, DRAWN_IN_VOLUME, rng)
-    samples = diffusion.samples[rows]
-    graph = _graph(samples, diffusion.n_neighbors, diffusion)
+    graph = _graph(diffusion.samples[rows], diffusion.n_neighbors, diffusion)
     walk_of = partial(kernel.affinity, bandwidth="local")
     why = "lengths are in units of the distance to each sample's 8th neighbour"
     return _diffuse(diffusion, rows, graph, walk_of, Choice(1.0, why), rng)
@@ -43,9 +40,8 @@ def in_density(diffusion: Operator, *, rng: np.random.Generator) -> Operator:
     """Return the diffusion whose drift is the gradient of the log density.
 
     If the factors are orthogonal and places on them are independent, its generator is a sum over
-    the factors, for any density. The kernel must not be cut: a walk between nearest neighbours has
-    another generator, whatever alpha is. Samples that the kernel hardly reaches are left out, since
-    functions would be peaks on them.
+    the factors. The kernel must not be cut: a walk between nearest neighbours has another one.
+    Samples that the kernel hardly reaches are left out, since functions would be peaks on them.
     """
     rows = _drawn(diffusion, DRAWN_IN_DENSITY, rng)
     samples = diffusion.samples[rows]

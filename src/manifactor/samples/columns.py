@@ -107,9 +107,8 @@ def _apart_from_many(sizes: np.ndarray) -> np.ndarray:
 def numbering_columns(X: np.ndarray) -> np.ndarray:
     """Return which columns number the rows, in any order.
 
-    Their values are evenly spaced, or whole numbers of a small range, and all different. If all
-    columns that vary are like that, as those of a design of experiments are, none of them is
-    returned.
+    Their values are evenly spaced, or whole numbers of a small range, and all different. None is
+    returned if all columns that vary are like that, as in a design of experiments.
     """
     # The first rows show that most columns do not number the rows.
     first = np.asarray(X[:100])
@@ -176,10 +175,7 @@ def _label_columns(some: np.ndarray, index: np.ndarray) -> np.ndarray:
 
 
 def column_labels(estimator, given: Any, n_columns: int) -> Labels | None:
-    """Return the labels given by the caller, else the names that a DataFrame had.
-
-    Raises ValueError unless there is one label for each column.
-    """
+    """Return the labels given by the caller, one for each column, else those of a DataFrame."""
     if given is None:
         return getattr(estimator, "feature_names_in_", None)
     # A single word is a sequence, too: of its letters.
@@ -242,12 +238,8 @@ def _first_few(
 
 
 def no_measurements(X) -> Suspicions:
-    """Return the columns that number the rows or hold labels.
-
-    Such a column may be independent of the others, so that even a product may be one of row numbers
-    or labels. Precomputed distances have no columns.
-    """
-    if sp.issparse(X) or not _is_comparable(X):
+    """Return the columns that number the rows or hold labels: these may look like a factor."""
+    if sp.issparse(X) or not _is_comparable(X):  # precomputed distances have no columns
         return {}
     kinds = {"index": numbering_columns(X)}
     # Many columns, such as pixels, hold no labels: some of them are nearly always 0.

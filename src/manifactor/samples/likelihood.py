@@ -1,14 +1,9 @@
 """Samples whose noise is known: where each of them lies, given all others.
 
-The density of samples without noise is taken to be that of points, of which each has a weight. What
-a sample says of its point is a Gaussian likelihood, as narrow as its noise; weights of higher
-likelihood follow by expectation maximisation, and a denoised sample is the mean of the points given
-its likelihood. No shape is assumed: noisy samples of a curve come to lie on a curve.
-
-References
-----------
-Kiefer and Wolfowitz, 1956; of noise that differs between samples: Soloff, Guntuboyina and Sen,
-Multivariate, heteroscedastic empirical Bayes via nonparametric maximum likelihood, 2024.
+The density of samples without noise is that of weighted points, fitted by expectation maximisation
+(Kiefer and Wolfowitz, 1956; Soloff, Guntuboyina and Sen, 2024). What a sample says of its point is
+a Gaussian likelihood, and a denoised sample is the mean of the points given its likelihood. No
+shape is assumed: noisy samples of a curve come to lie on a curve.
 """
 
 from dataclasses import dataclass
@@ -46,16 +41,13 @@ class GaussianLikelihood:
         return cls(_times(precision, samples), precision)
 
     def of_combinations(self, axes: np.ndarray) -> "GaussianLikelihood":
-        """Return the likelihood of the coordinates z of points ``x = z @ axes``.
-
-        Shapes: axes (q, p).
-        """
+        """Return the likelihood of the coordinates z of points ``x = z @ axes``."""
         return GaussianLikelihood(self.linear @ axes.T, axes @ (self.precision @ axes.T))
 
     def marginal(self, axes: np.ndarray, others: np.ndarray) -> "GaussianLikelihood":
-        """Return the likelihood of coordinates along axes, whatever those along others are.
+        """Return the likelihood of coordinates along axes, (q, p), whatever those along others are.
 
-        Shapes: axes (q, p), others (p - q, p), all orthonormal.
+        All axes are orthonormal.
         """
         along, beside = self.of_combinations(axes), self.of_combinations(others)
         cross = axes @ self.precision @ others.T
@@ -105,7 +97,7 @@ def _times(matrices: np.ndarray, vectors: np.ndarray) -> np.ndarray:
 def mixture_weights(shares: np.ndarray, weights: np.ndarray, rounds: int) -> np.ndarray:
     """Return weights of components, (m,), of higher likelihood, by expectation maximisation.
 
-    Shapes: shares (n, m): likelihoods of the components, each sample's in a unit of its own.
+    `shares` are likelihoods, (n, m), each sample's in a unit of its own.
     """
     for _ in range(rounds):
         weights = weights * ((1 / (shares @ weights)) @ shares / len(shares))
@@ -131,8 +123,7 @@ class Density:
     ) -> "Density":
         """Return a density of high likelihood on points that are near samples, (n, p).
 
-        More rounds of weights make it higher, and gather samples. After each of the passes, points
-        are moved to where they lie by themselves.
+        More rounds of weights make it higher, and gather samples. Points move after each pass.
         """
         some = rng.permutation(len(likelihood))[:LEARNED]
         likelihood, points = likelihood[some], samples[some][:POINTS]

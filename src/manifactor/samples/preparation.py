@@ -1,14 +1,13 @@
 """Samples to prepared samples: principal components that are noise are removed.
 
-In many components of noise, all distances are nearly equal. From samples in many columns, such as
-images, components that distances between neighbours do not depend on are removed, too, since each
-column costs time. Principal components are computed in blocks of rows, all of them or the leading
-ones.
+In many components of noise, all distances are nearly equal. In many columns, such as those of
+images, components that distances between neighbours do not depend on are removed, too.
 """
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from scipy.optimize import minimize_scalar
@@ -33,10 +32,6 @@ MOST_COMPONENTS = 128
 # Distances in so few columns cost little: there only noise is removed.
 FEW_COLUMNS = 64
 
-# Numbers in a block of rows, 32 MB: the samples are never copied as a whole, and blocks of 100,000
-# columns still have 40 rows.
-NUMBERS_PER_BLOCK = 2**22
-
 # Components of less variance, relative to the first, are rounding.
 RANK_TOLERANCE = 1e-12
 
@@ -51,9 +46,6 @@ SHORTEST_TAIL = 3
 EDGE_SLACK = 1.05
 
 
-# Principal components of samples.
-
-
 @dataclass(frozen=True)
 class PrincipalAxes:
     """Principal components of samples, descending."""
@@ -66,8 +58,7 @@ class PrincipalAxes:
     @property
     def rest(self) -> np.ndarray:
         """Variance beyond the first 0, 1, 2, ... components, (n_components + 1,)."""
-        held = np.concatenate([[0.0], np.cumsum(self.variance)])
-        return np.maximum(0.0, self.total - held)
+        return np.maximum(0.0, self.total - np.append(0.0, np.cumsum(self.variance)))
 
     def leading(self, count: int) -> "PrincipalAxes":
         """Return the first components only."""
@@ -100,16 +91,11 @@ def all_axes(X: np.ndarray) -> PrincipalAxes:
 
 
 def leading_axes(X: np.ndarray, count: int) -> PrincipalAxes:
-    """Return the first components of samples, (n_samples, n_features).
-
-    They are computed by subspace iteration: no matrix is larger than the samples, which are read a
-    few times in blocks. The same samples give the same result.
-    """
+    """Return the first components of samples by subspace iteration, in blocks of rows."""
     mean = X.mean(axis=0, dtype=np.float64)
     axes = _first_guess(X, mean, count)
     # An error shrinks in each round by the ratio of the first variance left out to that of the
-    # component, 4/5 or less where it matters. The iteration may be in the precision of the samples;
-    # the variances, computed last, are in double precision.
+    # component, 4/5 or less where it matters. Only the variances need double precision.
     for _ in range(3):
         axes = np.linalg.qr(axes)[0]
         axes = _covariance_times(X, mean, axes, precision=X.dtype)[0]
@@ -134,13 +120,7 @@ def _first_guess(X: np.ndarray, mean: np.ndarray, count: int) -> np.ndarray:
     return np.column_stack([spanned, random])
 
 
-def _covariance_times(
-    X: np.ndarray,
-    mean: np.ndarray,
-    axes: np.ndarray,
-    *,
-    precision: np.typing.DTypeLike = np.float64,
-) -> tuple[np.ndarray, float]:
+def _covariance_times(X, mean, axes, *, precision: Any = np.float64) -> tuple[np.ndarray, float]:
     """Return the covariance times some vectors, and the variance of all columns."""
     image, total = np.zeros(axes.shape), 0.0
     vectors, level = axes.astype(precision), mean.astype(precision)
@@ -167,12 +147,10 @@ def centred_rows(
 
 def over_blocks(work: Callable[[slice], T], X: np.ndarray) -> Iterator[T]:
     """Yield `work` of blocks of rows in order, on all cores, one BLAS thread each."""
-    blocks = gen_batches(len(X), max(1, NUMBERS_PER_BLOCK // X.shape[1]))
+    # 32 MB each: the samples are never copied as a whole.
+    blocks = gen_batches(len(X), max(1, 2**22 // X.shape[1]))
     with one_blas_thread():
         yield from over_cores(work, list(blocks))
-
-
-# The largest variance of a principal component of noise, from its size in columns.
 
 
 def even_edge(total: float, n_dimensions: float, n_samples: int) -> float:
@@ -183,14 +161,9 @@ def even_edge(total: float, n_dimensions: float, n_samples: int) -> float:
 def uneven_edge(left: np.ndarray, share: np.ndarray, *, n_samples: int, n_measured: int) -> float:
     """Return the largest variance of a component of noise, uneven between columns.
 
-    The principal components of independent noise have variances below the edge of the generalised
-    Marchenko-Pastur law (Silverstein and Choi, 1995), the minimum of ``1/c + sum(variance / (1 -
-    variance * c)) / n_samples`` over c. For equal variances this is the edge of the
-    Marchenko-Pastur law.
-
-    Leading components hold a part of the noise of each column, the leverage of the column. With the
-    other part, its share, the column counts in the sum, and its variance is what is left divided by
-    its share.
+    It is the edge of the generalised Marchenko-Pastur law (Silverstein and Choi, 1995), the minimum
+    of ``1/c + sum(variance / (1 - variance * c)) / n_samples`` over c. A column counts with the
+    share of its noise that leading components do not hold.
 
     Shapes: left (n_features,), share (n_features,).
     """
@@ -201,12 +174,13 @@ def uneven_edge(left: np.ndarray, share: np.ndarray, *, n_samples: int, n_measur
         return 0.0
     relative = np.minimum(1.0, variance / largest)
     weight = share * relative / n_samples
-
-    def edge(c: float) -> float:
-        return 1 / c + float((weight / (1 - relative * c)).sum())
-
-    # The error of the minimum is of the order of the square of that of its place.
-    least = minimize_scalar(edge, bounds=(0, 1), method="bounded", options={"xatol": 1e-4})
+    least = minimize_scalar(
+        lambda c: 1 / c + float((weight / (1 - relative * c)).sum()),
+        bounds=(0, 1),
+        method="bounded",
+        # The error of the minimum is of the order of the square of that of its place.
+        options={"xatol": 1e-4},
+    )
     return float(largest * float(least.fun))
 
 
@@ -233,20 +207,13 @@ def left_in_columns(
         left = left - 2 * axis * inner + axis**2 * squares[k, k]
 
 
-# The number of principal components that are noise, in few columns and in many.
-
-
 def noise_components(scores: Iterable[np.ndarray], variance: np.ndarray, n_samples: int) -> int:
     """Return how many of the last principal components are isotropic Gaussian noise.
 
     Their variances must lie within the edges of the Marchenko-Pastur law, and together they must
-    have the kurtosis of a Gaussian (Mardia, 1970): a tail of equal variances that is not Gaussian
-    is structure, such as the coordinates of a sphere.
-
-    Shapes: scores (n_rows, n_components), variance (n_components,).
+    have the kurtosis of a Gaussian (Mardia, 1970), unlike the coordinates of a sphere.
     """
-    # Mardia's kurtosis of the last 1, 2, ... components: the mean fourth power of the length in
-    # those components, in units of their standard deviations.
+    # Of the last 1, 2, ... components: the mean fourth power of lengths in standard deviations.
     kurtosis = np.zeros(len(variance))
     for block in scores:
         squares = np.cumsum(block[:, ::-1] ** 2 / variance[::-1], axis=1)
@@ -277,14 +244,10 @@ def first_noise_component(
 ) -> int | None:
     """Return the index of the first component that is noise; None if none of them is.
 
-    In many columns the last components are not computed. The components from k on are noise if
-    component k lies below the edge of the Marchenko-Pastur law, and if the samples are uncorrelated
-    with each other in all of them: on a manifold, samples near each other have similar values of
-    every component. The edge is that of even noise whose number of dimensions is measured, since
-    pixels may be constant or correlated, or that of noise of unequal size in columns, whichever is
-    larger.
-
-    Shapes: samples (n_compared, n_features).
+    The components from k on are noise if component k lies below the edge of the Marchenko-Pastur
+    law, and if the samples are uncorrelated with each other in all of them: on a manifold, samples
+    near each other have similar values. The edge is the larger one of even noise whose number of
+    dimensions is measured, since pixels may be constant or correlated, and of uneven noise.
     """
     axes, rest = found.axes, found.rest
     scores, inner = samples @ axes, samples @ samples.T
@@ -322,19 +285,13 @@ def _cosines_of_others(inner: np.ndarray) -> np.ndarray:
     return np.where(is_copy, 0.0, cosines)
 
 
-# Principal components of noise whose size differs between columns or samples.
-
-
 def components_beside_noise(samples: np.ndarray, axes: np.ndarray) -> np.ndarray:
-    """Return the principal components that are more than noise, as indices.
+    """Return the principal components of centred samples that are more than noise, as indices.
 
     Random signs turn structure into noise and leave noise as it is, whatever its size in each
     entry. The components from k on are noise if the variance of component k is hardly larger than
-    that of any component of the same samples, less the components before k, with random signs. A
-    factor that shows in one column only looks the same. It is told from noise by its distribution,
-    which is not Gaussian.
-
-    Shapes: samples (n_samples, n_features), centred; axes (n_features, n_components).
+    that of any component of the rest with random signs. A factor that shows in one column only
+    looks the same, but its distribution is not Gaussian.
     """
     scores = samples @ axes
     everything = np.arange(axes.shape[1])
@@ -398,9 +355,6 @@ def _have_shape_of_noise(scores: np.ndarray) -> np.ndarray:
     return (np.abs(skew(even)) < 0.5) & (shape > -0.6) & (shape < 1.5)
 
 
-# The choice of the components that are kept.
-
-
 @dataclass(frozen=True)
 class Preparation:
     """The principal components that are kept."""
@@ -425,8 +379,7 @@ class Preparation:
         def work(rows: slice) -> None:
             prepared[rows] = (X[rows] - self.mean) @ self.components
 
-        for _ in over_blocks(work, X):
-            pass
+        deque(over_blocks(work, X), maxlen=0)
         return prepared
 
 
@@ -512,12 +465,12 @@ def _choose_from_leading(X: np.ndarray, leading: Iterable[PrincipalAxes]) -> Cho
 
 
 def _components_of_distances(X: np.ndarray, found: PrincipalAxes, share: float) -> int | None:
-    """Return how many components distances between neighbours depend on.
+    """Return how many components change squared distances of neighbours by more than a share.
 
-    The others change squared distances by less than this share. None if they are more than were
-    found. The squared distance of two samples in the other components is twice the variance of
-    those on average, and hardly more for neighbours.
+    None if they are more than were found.
     """
+    # The squared distance of two samples in the other components is twice the variance of those on
+    # average, and hardly more for neighbours.
     rest = 2 * found.rest
     rounding = RANK_TOLERANCE * found.total
     # Twice the total variance is the mean squared distance of any two samples, and neighbours are

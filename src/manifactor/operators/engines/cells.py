@@ -1,16 +1,15 @@
 """Exact nearest neighbours by torch, on a GPU or on the CPU: far cells are ruled out.
 
-Samples lie in the cells of landmarks, which are samples chosen at random. A query is compared with
-all samples of the cells within its reach: those whose lower bound, the distance of their landmark
-from the query's less their radius, is smaller. By the triangle inequality no other sample is nearer
-to the query than the reach less the query's distance from its landmark, so a query with all its
-neighbours that near is done. At first the reach takes in a fixed number of cells; a query that is
-not done then knows which reach is sufficient.
+Samples lie in the cells of landmarks, which are random samples. A query is compared with all
+samples of the cells within its reach: the distance of their landmark from the query's, less their
+radius, is smaller. By the triangle inequality no other sample is nearer than the reach less the
+query's distance from its landmark, so a query with all its neighbours that near is done. Others
+then know which reach is sufficient.
 
 Distances come from matrix products in coordinates relative to the landmark. Their rounding can swap
-neighbours, so more candidates than neighbours are chosen, and measured again by differences of
-coordinates. Queries for which that is not conclusive, in clusters of samples much smaller than
-their cell, are ambiguous: they are searched once more, by differences alone.
+neighbours, so more candidates than neighbours are measured again by differences of coordinates.
+Queries for which that is not conclusive, in clusters much smaller than their cell, are ambiguous:
+they are searched once more, by differences alone.
 """
 
 import math
@@ -37,9 +36,6 @@ SAMPLES_PER_CELL = 256
 # neighbours.
 FIRST_CELLS = 16
 
-# Distances between new and fitted samples that are computed at a time.
-DISTANCES_PER_STEP = 2**28
-
 # Queries of one cell that are searched together; the largest such block pads all blocks of its
 # batch.
 QUERIES_PER_BLOCK = 128
@@ -49,9 +45,6 @@ QUERIES_PER_BLOCK = 128
 CPU_STEP_BYTES = 2**25
 GPU_STEP_BYTES = 2**31
 LEAST_STEP_BYTES = 2**22
-
-
-# Steps of work that adapt to the memory of a torch device.
 
 
 @dataclass
@@ -83,9 +76,6 @@ class StepMemory:
         return self.fit(joined)
 
 
-# A partition of samples into the cells of landmarks.
-
-
 @dataclass(frozen=True)
 class SampleCells:
     """Samples sorted by cell, and within a cell by distance from its landmark."""
@@ -109,8 +99,7 @@ class SampleCells:
     def lower_bounds(self, which) -> "Tensor":
         """Return how near the samples of all cells may come to some landmarks, (w, c).
 
-        This is the distance of the landmarks less the radius of the cell, by the triangle
-        inequality, with an allowance for rounding.
+        It is the distance of the landmarks less the radius, with an allowance for rounding.
         """
         radius = self.offset[self.start + self.count - 1]
         gap = squared_distances(self.landmarks[which], self.landmarks).sqrt_()
@@ -132,8 +121,7 @@ def make_cells(X: "Tensor") -> SampleCells:
     samples = (samples / scale).float()
     device = samples.device
     memory = StepMemory(GPU_STEP_BYTES if device.type == "cuda" else CPU_STEP_BYTES)
-    # A generator of its own: the landmarks are the same whatever the global seed is, and the global
-    # state stays untouched.
+    # A generator of its own: the global one is neither used nor changed.
     generator = torch.Generator(device=device).manual_seed(0)
     drawn = torch.randperm(len(samples), generator=generator, device=device)
     landmarks = samples[drawn[: max(1, len(samples) // SAMPLES_PER_CELL)]]
@@ -189,8 +177,6 @@ def _nearest_landmarks(samples: "Tensor", landmarks: "Tensor", memory: StepMemor
     return memory.in_blocks(nearest, n_samples, 8 * (len(centred) + n_features))
 
 
-# Candidate neighbours of queries: the nearest samples of the cells within reach.
-#
 # Queries of one cell are searched together, in blocks; blocks of like size that have about as many
 # candidates form a batch, which is padded to its largest block.
 
@@ -202,8 +188,7 @@ class SearchPass:
     cells: SampleCells
     n_neighbors: int
     reach: "Tensor"  # (n,): a sample is compared with all cells that come nearer to its landmark
-    # Whether distances are computed from differences of coordinates, slow and exact, or from matrix
-    # products, which round
+    # Whether distances are those of differences of coordinates, slow and exact, or of products
     by_differences: bool = False
 
     @property
@@ -286,13 +271,10 @@ def end_of_batch(search: SearchPass, blocks: QueryBlocks, start: int, step_bytes
     """Return the end of the batch that begins at `start`: as many blocks as fit."""
     stop, n_queries, n_candidates = start, 0, 0
     while stop < len(blocks.load):
-        load = blocks.load[stop]
-        n_queries = max(n_queries, load[0])
-        n_candidates = max(n_candidates, load[1])
-        n_blocks = stop + 1 - start
-        needed = n_blocks * search.block_bytes(n_queries, n_candidates)
+        n_queries, n_candidates = map(max, (n_queries, n_candidates), blocks.load[stop])
+        needed = (stop + 1 - start) * search.block_bytes(n_queries, n_candidates)
         # One block is searched in any case; its candidates then come in steps.
-        if n_blocks > 1 and needed > step_bytes:
+        if stop > start and needed > step_bytes:
             break
         stop += 1
     return stop
@@ -356,8 +338,7 @@ def _distances(
 ) -> "Tensor":
     """Return squared distances of queries to candidates, (b, q, m).
 
-    By products, they are less the square of the query, and coordinates are relative to the
-    landmark, which is near: products lose few digits.
+    By products, they lack the query's own square; the landmark, which is near, is the origin.
     """
     cells = search.cells
     samples, queries = cells.samples[columns], cells.samples[batch.queries]
@@ -372,9 +353,6 @@ def _distances(
     )
 
 
-# All neighbours of all samples.
-
-
 @dataclass(frozen=True)
 class Answers:
     """Neighbours of some queries within their reach."""
@@ -387,12 +365,7 @@ class Answers:
 
 
 def nearest(X: "Tensor", n_neighbors: int) -> tuple["Tensor", "Tensor"]:
-    """Return distances and indices of every sample's nearest other samples.
-
-    A sample is never its own neighbour; a copy of it is one, at distance 0.
-
-    Shapes: X (n, d) -> distances (n, n_neighbors), indices (n, n_neighbors).
-    """
+    """Return distances and indices of every sample's nearest other samples, (n, n_neighbors)."""
     _require_full_precision(X)
     # The error is suppressed and raised anew outside: its traceback would hold on to the memory of
     # the device.
@@ -501,7 +474,6 @@ def _searched(search: SearchPass, rows: "Tensor") -> Iterator[Answers]:
     blocks, start = query_blocks(search, rows), 0
 
     def of_next_batch(step_bytes: int) -> tuple[Answers, int]:
-        """Return answers for as many blocks as fit, and where the next batch begins."""
         stop = end_of_batch(search, blocks, start, step_bytes)
         batch = make_batch(search, rows, blocks, slice(start, stop))
         value, columns = choose_candidates(search, batch, step_bytes)
@@ -544,9 +516,6 @@ def _measured(
     return Answers(rows, distances, columns, needed_reach, ambiguous)
 
 
-# The search behind the interface of the others.
-
-
 @dataclass(frozen=True)
 class NeighborTable:
     """Neighbours of every sample, on the device."""
@@ -567,8 +536,7 @@ class NeighborTable:
         n, k = self.indices.shape
         row = torch.arange(n, device=self.indices.device).repeat_interleave(k)
         column = self.indices.reshape(-1)
-        # One number for each pair: sorting it brings both directions of an edge together and puts
-        # the entries into the order of the rows.
+        # One number for each pair: sorted, both directions of an edge are side by side.
         key, order = torch.cat([row * n + column, column * n + row]).sort()
         kept = torch.ones_like(key, dtype=torch.bool)
         kept[1:] = key[1:] != key[:-1]
@@ -580,11 +548,7 @@ class NeighborTable:
 
 
 class DeviceSearch(NeighborSearch):
-    """Exact search on a torch device.
-
-    Neighbours of the fitted samples are found in cells, those of new samples by comparing all
-    pairs.
-    """
+    """Exact search on a torch device; new samples are compared with all others."""
 
     def __init__(self, n_neighbors: int = 64, *, device: str = "cuda") -> None:
         """Store the parameters."""
@@ -612,7 +576,7 @@ class DeviceSearch(NeighborSearch):
         torch = extra("torch")
         n_samples = len(self.samples_)
         count = min(self.n_neighbors + 1, n_samples)
-        step = max(1, DISTANCES_PER_STEP // n_samples)
+        step = max(1, 2**28 // n_samples)
         queries = self._on_device(X).double() - self.mean_
         known = self.samples_.double() - self.mean_
         # Matrix products would round, and a sample would not find itself.

@@ -78,20 +78,13 @@ def required(values: np.ndarray, tolerance: float) -> np.ndarray:
     return np.maximum(finest, tolerance * (1 - values))
 
 
-# The density of a matrix's spectrum, from Lanczos processes of random vectors.
-
-
 def spectral_density(
     operator: BlockOperator, count: float, *, probes: int = PROBES, steps: int = 40, rng: Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Estimate how many eigenvalues lie above a level.
+    """Return levels, descending, and estimates of how many eigenvalues lie above each.
 
-    The density is looked at after every `steps` Lanczos steps with each of `probes` random vectors.
-
-    Every random vector's Lanczos process is a Gauss quadrature of the spectrum's density (Lin, Saad
-    and Yang, 2016).
-
-    Returns values (n_nodes,), counts (n_nodes,).
+    The Lanczos process of a random vector is a Gauss quadrature of the spectrum's density (Lin,
+    Saad and Yang, 2016). It ends where the density at `count` is resolved, asked every `steps`.
     """
     now = operator.random(probes, rng)
     norm = operator.dots(now, now) ** 0.5
@@ -135,15 +128,13 @@ def _quadrature(alphas: np.ndarray, betas: np.ndarray) -> tuple[np.ndarray, np.n
     return np.array(nodes)[order], np.array(weights)[order]
 
 
-# A Chebyshev filter: its interval, its degree, the error that it leaves.
-#
-# Gains are natural logarithms of how much a polynomial amplifies one vector over another; errors
-# are those of the last wanted vector, relative to its length.
-
-
 @dataclass(frozen=True)
 class FilterPlan:
-    """The interval that a filter damps, and the last eigenvalue that it has to lift."""
+    """The interval that a filter damps, and the last eigenvalue that it has to lift.
+
+    Gains are natural logarithms of how much a polynomial amplifies one vector over another; errors
+    are those of the last wanted vector, relative to its length.
+    """
 
     bottom: float  # lower end of the damped interval and of the spectrum
     cut: float  # upper end of the damped interval
@@ -182,10 +173,7 @@ class FilterPlan:
         return np.log(max(error / target, 1.0)) / self.gain
 
     def error_after(self, error: float, degree: int, *, rounding: float) -> float:
-        """Return the error of the last wanted vector after a polynomial.
-
-        Rounding errors of the first vector, which grows fastest, count too.
-        """
+        """Return the error after a polynomial, with the rounding of the first vector."""
         damped = error * np.exp(-degree * self.gain)
         ahead = self.first_gain - self.gain
         return damped + rounding * degree * np.exp(degree * ahead)
@@ -201,8 +189,7 @@ class FilterPlan:
     def settled(self, last: float, safe: float) -> "FilterPlan":
         """Return the plan for a last eigenvalue that is known well.
 
-        Ritz values lie below the eigenvalues, so `safe`, that of the last vector which surely
-        belongs to the block, can only raise the cut.
+        Ritz values lie below the eigenvalues, so `safe` can only raise the cut.
         """
         cut = min(max(self.cut, safe), last - NEAREST_TO_CUT)
         return replace(self, cut=cut, last=last)
@@ -215,7 +202,6 @@ class FilterPlan:
 
     def rough(self) -> "list[FilterPlan]":
         """Return the plans that damp what is rough, the roughest first."""
-        # What lies farther from 1 than the cut by these factors.
         cuts = [1 - far * (1 - self.cut) for far in (100.0, 10.0)]
         return [replace(self, cut=cut) for cut in cuts if cut >= self.bottom + 0.1]
 
@@ -265,8 +251,7 @@ def first_plan(
 def chebyshev_filter(operator: BlockOperator, block: Any, plan: FilterPlan, degree: int) -> Any:
     """Apply a Chebyshev polynomial of the matrix to a block, which is overwritten.
 
-    The polynomial is at most 1 on [bottom, cut] and grows fast above. The recurrence is scaled to
-    the value 1 at the eigenvalue 1, which keeps single precision in range.
+    It is at most 1 on [bottom, cut], and scaled to 1 at the eigenvalue 1.
     """
     centre = (plan.cut + plan.bottom) / 2
     half = (plan.cut - plan.bottom) / 2
@@ -280,9 +265,6 @@ def chebyshev_filter(operator: BlockOperator, block: Any, plan: FilterPlan, degr
         operator.recur(now, before, centre, forward, back)
         before, now, scale = now, before, following
     return now
-
-
-# The block of vectors that the iteration begins with.
 
 
 def first_block(
@@ -299,9 +281,8 @@ def first_block(
 def _extended(operator: BlockOperator, start: Start, width: int) -> Any:
     """Return vectors that are known on some samples as vectors on all of them.
 
-    Steps of the walk sum the values around each sample. The sums are larger where there are more
-    known samples around; those of the first vector show by how much, so that dividing by them
-    leaves means.
+    Steps of the walk sum the values around each sample; over those of the first vector, they are
+    means.
     """
     block = operator.filled(start.rows, start.vectors[:, :width])
     around = operator.entries * len(start.rows) / operator.n
@@ -314,9 +295,6 @@ def _extended(operator: BlockOperator, start: Start, width: int) -> Any:
     factors = np.divide(start.first, found, out=np.zeros(operator.n), where=reached)
     operator.scale_rows(block, factors)
     return block
-
-
-# Eigenpairs of a matrix inside the span of a block of vectors.
 
 
 @dataclass(frozen=True)
@@ -391,9 +369,6 @@ def orthonormalizer(gram: np.ndarray) -> np.ndarray:
     return scale[:, None] * basis / np.sqrt(values)
 
 
-# The iteration itself.
-
-
 def filtered(
     operator: BlockOperator,
     n_pairs: int,
@@ -406,10 +381,9 @@ def filtered(
 ) -> Pairs:
     """Compute the largest eigenpairs by filtering a block of vectors.
 
-    The block is somewhat wider than the number of pairs. Where the wanted eigenvalues end is read
-    from the spectrum's density, so that the first polynomial is already the right one. Vectors are
-    filtered in single precision, twice as fast, as long as that is accurate enough. Pairs are read
-    from them in double precision; those that are accurate are locked and filtered no more.
+    Where the wanted eigenvalues end is read from the spectrum's density. Vectors are filtered in
+    single precision, twice as fast, as long as that is accurate enough. Pairs are read from them in
+    double precision; those that are accurate are locked and filtered no more.
     """
     width = block_width(operator.n, n_pairs, wide=operator.wide)
     if start is not None and start.vectors.shape[1] < width:
@@ -451,11 +425,7 @@ def _no_pairs(operator: BlockOperator, block: Any) -> Pairs:
 
 @dataclass
 class _Iteration:
-    """State of the subspace iteration.
-
-    It changes in place: blocks are the largest arrays of a fit, and no step may keep one alive that
-    a later step has replaced.
-    """
+    """State of the subspace iteration, in place: no step may keep a block that was replaced."""
 
     operator: BlockOperator
     n_pairs: int
@@ -589,11 +559,7 @@ class _Iteration:
         self.block = self.operator.columns(self.block, np.delete(pairs.order, accurate))
 
     def refine(self, pairs: RitzPairs) -> None:
-        """Adapt the plan to the Ritz values.
-
-        If they are not known well and come no nearer, the cut was too high; if they are known and
-        come no nearer, single precision is too coarse.
-        """
+        """Adapt the plan to the Ritz values."""
         self.error = 2 * float(pairs.worst * self.target)
         self.aim = self.refined_aim
         # Ritz vectors are not mixtures.
@@ -604,6 +570,6 @@ class _Iteration:
         # A Ritz value with this error tells more than the density.
         if self.error < 0.3 * (last - self.plan.cut):
             self.plan = self.plan.settled(last, safe)
-            self.double_only = self.double_only or self.stalled
-        elif self.stalled:
+            self.double_only |= self.stalled
+        elif self.stalled:  # the cut was too high
             self.plan = self.plan.lowered(last, safe)

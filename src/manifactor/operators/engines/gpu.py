@@ -1,8 +1,4 @@
-"""The seam to torch: matrices, functions and blocks of vectors that stay on a device.
-
-The neighbour graph, its kernel and the eigenfunctions are resident on a GPU, or on the CPU through
-the same functions, and only results come back to the host.
-"""
+"""The seam to torch: matrices, functions and blocks of vectors that stay on a device."""
 
 import warnings
 from collections.abc import Iterator, Sequence
@@ -300,16 +296,8 @@ def device_memory(
     )
 
 
-# A symmetric matrix as an operator on blocks of vectors, on a device of torch's.
-
-
 class DeviceOperator:
-    """A matrix on a device that torch can use; blocks are tensors there.
-
-    The methods are those of `HostOperator`.
-
-    Shapes: matrix (n, n).
-    """
+    """A matrix on a device that torch can use, with the methods of `HostOperator`."""
 
     def __init__(self, matrix: ResidentMatrix) -> None:
         self.n = matrix.shape[0]

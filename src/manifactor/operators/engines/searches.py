@@ -115,9 +115,6 @@ def neighbor_rows(distances: np.ndarray, indices: np.ndarray, n_known: int) -> s
     return sp.csr_array(entries, shape=(len(indices), n_known))
 
 
-# Exact neighbour searches on the CPU: a k-d tree, and brute force.
-
-
 class TreeSearch(NeighborSearch):
     """Exact search by SciPy's k-d tree, in two thirds of the time of KNeighborsTransformer."""
 
@@ -135,10 +132,7 @@ class TreeSearch(NeighborSearch):
         return self
 
     def transform(self, X) -> sp.csr_array:
-        """Return distances to `n_neighbors` + 1 samples, (n_queries, n_samples).
-
-        The additional one is the sample itself, for queries that are in the tree.
-        """
+        """Return distances to `n_neighbors` + 1 samples, a known query itself among them."""
         count = min(self.n_neighbors + 1, self.tree_.n)
         distances, indices = self.tree_.query(X, count, workers=thread_count(self.n_jobs))
         return neighbor_rows(distances, indices, self.tree_.n)
@@ -196,18 +190,13 @@ LEAST_RECALL = 0.99
 class ApproximateSearch(NeighborSearch):
     """Distances to most of the nearest neighbours.
 
-    Like scikit-learn's KNeighborsTransformer with ``mode="distance"``.
-
-    `recall_` is the fraction of the true neighbours that is found, measured on 1,000 of the fitted
-    samples; ties count as found. `effort_` is the number of lists that are searched for each query,
-    and `n_candidates_` that of the candidates of which the nearest are returned.
+    `recall_` is the fraction of the true neighbours that is found, measured on 1,000 samples; ties
+    count as found. `effort_` is the number of lists that are searched for each query, and
+    `n_candidates_` that of the candidates of which the nearest are returned.
     """
 
     def fit(self, X, y=None) -> "ApproximateSearch":
-        """Put the samples into lists, and find how many of these to search.
-
-        Shapes: X (n_samples, n_features).
-        """
+        """Put the samples into lists, and find how many of these to search."""
         with _faiss_threads(self.n_jobs) as n_threads:
             self._encode(np.asarray(X))
             self.n_candidates_, self.effort_, self.recall_ = self._least_effort(n_threads)
@@ -220,13 +209,7 @@ class ApproximateSearch(NeighborSearch):
         return self
 
     def transform(self, X) -> sp.csr_array:
-        """Return distances to the nearest fitted samples, (n_queries, n_samples).
-
-        Each row has `n_neighbors` + 1 entries, nearest first. A fitted sample is the first of its
-        own neighbours, or a copy of it is, at distance 0.
-
-        Shapes: X (n_queries, n_features).
-        """
+        """Return distances to `n_neighbors` + 1 samples, (n_queries, n_samples), nearest first."""
         with _faiss_threads(self.n_jobs) as n_threads:
             found = self._nearest(np.asarray(X), self.n_candidates_, self.effort_, n_threads)
         return neighbor_rows(*found, len(self.samples_))

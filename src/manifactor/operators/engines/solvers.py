@@ -1,8 +1,4 @@
-"""The largest eigenpairs of a symmetric normalised affinity, by the solver that suits it.
-
-A solver takes ``(matrix, n_pairs, *, tolerance, rng)`` and returns `Pairs`. Direct solvers ignore
-further arguments, such as where to start.
-"""
+"""The largest eigenpairs of a symmetric normalised affinity, by the solver that suits it."""
 
 from collections.abc import Callable
 from typing import Any
@@ -34,10 +30,7 @@ class EigenpairWarning(UserWarning):
 def lowest(
     matrix, n_pairs: int, *, solver: str = "auto", tolerance: float, **options: Any
 ) -> tuple[Pairs, Choice]:
-    """Return the pairs of the lowest functions that the walk resolves, and the solver.
-
-    Shapes: matrix (n, n).
-    """
+    """Return the pairs of the lowest functions that the walk resolves, and the solver."""
     chosen = choose_solver(matrix, n_pairs, solver=solver)
     pairs = SOLVERS[chosen.value](matrix, n_pairs, tolerance=tolerance, **options)
     count = int((pairs.values > SMALLEST_RESOLVED).sum())
@@ -55,12 +48,11 @@ def choose_solver(matrix, n_pairs: int, *, solver: str = "auto") -> Choice:
         return given(solver)
     if isinstance(matrix, gpu.ResidentMatrix):
         return Choice("chebyshev", "filtered subspaces are what runs on a device")
+    full = "a full decomposition is"
     if n <= few:
-        why = f"a full decomposition is exact, and as fast as any up to {few:,} samples"
-        return Choice("dense", why)
+        return Choice("dense", f"{full} exact, and as fast as any up to {few:,} samples")
     if n < 3 * n_pairs:
-        why = f"a full decomposition is fastest for {n_pairs:,} functions of {n:,} samples"
-        return Choice("dense", why)
+        return Choice("dense", f"{full} fastest for {n_pairs:,} functions of {n:,} samples")
     if isinstance(matrix, np.ndarray):
         return Choice("arpack", "the spectrum of a full kernel falls off too fast for the filter")
     why = f"filtered subspaces are fastest beyond {few:,} samples, and miss no repeated eigenvalue"
@@ -110,11 +102,7 @@ def chebyshev(matrix, n_pairs: int, **options) -> Pairs:
         return filtered(operator, n_pairs, **options)
 
 
-SOLVERS: dict[str, Callable[..., Pairs]] = {
-    "dense": dense,
-    "arpack": arpack,
-    "chebyshev": chebyshev,
-}
+SOLVERS: dict[str, Callable[..., Pairs]] = {f.__name__: f for f in (dense, arpack, chebyshev)}
 
 
 def _left_out(pairs: Pairs, n_pairs: int) -> tuple[Warned, ...]:

@@ -1,9 +1,8 @@
-"""A symmetric matrix as an operator on blocks of vectors, and one for all cores.
+"""A symmetric matrix as an operator on blocks of vectors, on all cores.
 
-Samples are put in an order in which those that lie near each other have rows near each other. Such
-rows have most of their columns in common: some rows, with the columns that any of them has, are a
-dense tile. It has several times as many entries as the rows, and BLAS multiplies each of them about
-eight times as fast.
+Samples near each other get rows near each other, with most columns in common: some rows, with the
+columns that any of them has, are a dense tile. It has several times as many entries as the rows,
+and BLAS multiplies each of them about eight times as fast.
 """
 
 from collections.abc import Callable, Sequence
@@ -32,10 +31,7 @@ MOST_TILE_COLUMNS = 4.0
 
 
 class TiledRows:
-    """Some rows of a sparse matrix in single precision, as dense tiles.
-
-    Shapes: rows (n_rows, n).
-    """
+    """Some rows of a sparse matrix in single precision, as dense tiles."""
 
     def __init__(self, rows: sp.csr_array) -> None:
         self.n_rows = rows.shape[0]
@@ -112,21 +108,13 @@ def in_single_precision(strip, *, tiled: bool):
     return with_data(strip, strip.data.astype(np.float32))
 
 
-# Blocks are arrays of the operator's own kind, (n, width), in the operator's own order of the
-# samples. Small matrices, such as all inner products of a block's vectors, are numpy arrays of
-# double precision whatever the kind.
-
-Block = Any  # of shape (n, width), an array of the operator's own kind
+# (n, width), an array of the operator's own kind, in its own order of the samples. Small matrices,
+# such as all inner products of a block's vectors, are numpy arrays of double precision.
+Block = Any
 
 
 class HostOperator:
-    """A matrix on the cores of this machine, its rows in strips that stay in a cache.
-
-    The samples of a sparse matrix are put in an order in which a strip's products read few rows,
-    and its rows become dense tiles in single precision where that is faster.
-
-    Shapes: matrix (n, n).
-    """
+    """A matrix on the cores of this machine, its rows in strips that stay in a cache."""
 
     # Width up to which a product with a block takes hardly more time than with half of it; 0 where
     # the time grows with every vector.
@@ -216,8 +204,7 @@ class HostOperator:
     def inner(self, one: Block, other: Block) -> np.ndarray:
         """Return the inner products of the vectors of two blocks, (width, width).
 
-        They are summed in double precision. They are symmetric: the blocks are the same, or one is
-        the matrix times the other.
+        They are symmetric: the blocks are the same, or one is the matrix times the other.
         """
         width = one.shape[1]
         columns = list(gen_batches(width, ceil_div(width, 4)))
