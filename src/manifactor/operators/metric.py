@@ -197,7 +197,8 @@ class MetricSearch(NeighborSearch):
         """Return distances to `n_neighbors` + 1 samples, (n_queries, n_samples)."""
         # In blocks: there are many candidates.
         found = map_panels(lambda rows: self._around(X[rows]), len(X), smallest=256, largest=1024)
-        return neighbor_rows(*map(np.concatenate, zip(*found, strict=True)), len(self.samples_))
+        distances, indices = map(np.concatenate, zip(*found, strict=True))
+        return neighbor_rows(distances, indices, len(self.samples_))
 
     def _around(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return distances and indices of the neighbours of samples, (n, k), in any order."""
