@@ -30,7 +30,7 @@ from threadpoolctl import threadpool_limits
 
 from manifactor.factorize import factorize
 from manifactor.judging.table import CRITERIA
-from manifactor.samples.samples import Samples
+from manifactor.samples import Samples
 from manifactor.scores import score
 from studies.accuracy import Case, quick_table
 

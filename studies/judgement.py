@@ -39,7 +39,7 @@ from manifactor.judging.probability import (
 from manifactor.judging.table import CRITERIA
 from manifactor.kinds import MODELS, always, whole_factor
 from manifactor.operators.operator import DiffusionSettings, Operator
-from manifactor.samples.samples import Samples
+from manifactor.samples import Samples
 from manifactor.scores import score
 from manifactor.settings import FactoringSettings
 from studies.calibration import diagram

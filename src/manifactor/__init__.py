@@ -18,8 +18,8 @@ if TYPE_CHECKING:  # for type checkers, which cannot follow `_HOMES`
     from manifactor.judging.evidence import SampleWarning as SampleWarning
     from manifactor.kinds import MODELS as MODELS
     from manifactor.operators.engines.solvers import EigenpairWarning as EigenpairWarning
+    from manifactor.operators.laplacian import Spectrum as Spectrum
     from manifactor.operators.neighbors import DisconnectedGraphWarning as DisconnectedGraphWarning
-    from manifactor.operators.spectrum import Spectrum as Spectrum
     from manifactor.runs.alignment import align as align
     from manifactor.runs.archive import load as load
     from manifactor.runs.archive import save as save
@@ -39,7 +39,7 @@ _HOMES = {
     "ManifoldFactorizer": "manifactor.estimators",
     "NoProductStructureWarning": "manifactor.judging.evidence",
     "SampleWarning": "manifactor.judging.evidence",
-    "Spectrum": "manifactor.operators.spectrum",
+    "Spectrum": "manifactor.operators.laplacian",
     "align": "manifactor.runs.alignment",
     "count_subsystems": "manifactor.estimators.moving",
     "datasets": "manifactor.datasets",

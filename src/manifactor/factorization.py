@@ -20,7 +20,7 @@ from manifactor.models.peeling.division import Split
 from manifactor.models.sums.summands import ByTerms, Sum
 from manifactor.models.triplets import Cut, Triplets
 from manifactor.operators.operator import Operator
-from manifactor.samples.samples import Samples
+from manifactor.samples import Samples
 
 
 @dataclass(frozen=True)

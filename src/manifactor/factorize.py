@@ -21,9 +21,9 @@ from manifactor.kinds import MODELS, Model, always, require_as_many, whole_facto
 from manifactor.models.moves.lagged import diffuse_moves
 from manifactor.operators.neighbors import DisconnectedGraphWarning
 from manifactor.operators.operator import DiffusionSettings, Operator
+from manifactor.samples import Samples
 from manifactor.samples.columns import no_measurements, warned_of
 from manifactor.samples.preparation import MOST_COMPONENTS
-from manifactor.samples.samples import Samples
 from manifactor.settings import SUM_NAMES, FactoringSettings, is_auto, require_factoring
 from manifactor.statistics import matched_r2, random_rows
 

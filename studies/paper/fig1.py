@@ -7,7 +7,7 @@ import numpy as np
 from manifactor import datasets
 from manifactor.datasets.shapes import PAPER_SIDE
 from manifactor.estimators import DiffusionMap
-from manifactor.operators.spectrum import Spectrum
+from manifactor.operators.laplacian import Spectrum
 from manifactor.views import plots
 from studies.paper.lab import Lab
 from studies.paper.section import Picture, Section, Settings, Table

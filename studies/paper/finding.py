@@ -16,7 +16,7 @@ from manifactor.estimators import ManifoldFactorizer
 from manifactor.factors.factor import Factor
 from manifactor.judging.evidence import Evidence
 from manifactor.models.triplets import Cut, Triplets
-from manifactor.operators.spectrum import Spectrum
+from manifactor.operators.laplacian import Spectrum
 from manifactor.runs.options import FitOptions
 from manifactor.runs.task import fit_input, plan_fit
 from manifactor.scores import Score, function_accuracy, score

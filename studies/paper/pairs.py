@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from manifactor.operators.spectrum import Spectrum
+from manifactor.operators.laplacian import Spectrum
 from studies.paper.cases import PAPER_UNIT
 
 

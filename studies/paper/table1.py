@@ -10,7 +10,7 @@ from manifactor import datasets
 from manifactor._support.parameters import given
 from manifactor.estimators import DiffusionMap
 from manifactor.models.triplets import Triplets, find_triplets, max_cut
-from manifactor.operators.spectrum import Spectrum
+from manifactor.operators.laplacian import Spectrum
 from studies.paper import textbook
 from studies.paper.cases import PAPER_UNIT
 from studies.paper.lab import Lab

@@ -5,7 +5,7 @@ import pytest
 
 from manifactor import DiffusionMap, ManifoldFactorizer, datasets
 from manifactor.judging.evidence import NoProductStructureWarning
-from manifactor.samples.transformation import make_transformation
+from manifactor.samples.preparation import make_transformation
 from studies.mixture import draw
 
 

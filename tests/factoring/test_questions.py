@@ -4,7 +4,7 @@ import numpy as np
 
 from manifactor import ManifoldFactorizer, datasets
 from manifactor.factorize import factorize
-from manifactor.samples.samples import Samples
+from manifactor.samples import Samples
 
 
 def test_a_factorization_of_samples_answers_as_a_fit_does():

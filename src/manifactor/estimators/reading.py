@@ -13,9 +13,9 @@ from sklearn.utils import check_random_state
 from manifactor._support.values import bad_values
 from manifactor.estimators.arrays import as_rows, frame_of, precision_of
 from manifactor.estimators.moving import draw_with_moves, pairs_as_well, read_moves
+from manifactor.samples import Samples
 from manifactor.samples.columns import column_labels
 from manifactor.samples.likelihood import GaussianLikelihood, denoise
-from manifactor.samples.samples import Samples
 
 # Columns of samples with noise of their own: the covariances of 20,000 samples take .6 GB.
 MOST_WITH_NOISE = 64

@@ -12,7 +12,7 @@ from scipy.spatial import KDTree
 
 from manifactor._support.threads import cores, map_panels
 from manifactor._support.values import ceil_div, quotient
-from manifactor.operators.spectrum import Spectrum
+from manifactor.operators.laplacian import Spectrum
 from manifactor.statistics import random_rows
 
 # Floor of the conditional variance, relative to its mean: where a fit of the variance comes near 0,

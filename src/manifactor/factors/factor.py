@@ -11,7 +11,7 @@ from manifactor._support.threads import map_panels, map_threads
 from manifactor._support.values import quotient
 from manifactor.factors import charts, shapes
 from manifactor.operators.geometry import Geometry, carre_du_champ, champ_of_pairs, count_directions
-from manifactor.operators.spectrum import Spectrum
+from manifactor.operators.laplacian import Spectrum
 from manifactor.statistics import random_rows
 
 # Lowest functions of each factor whose gradients tell the confidence, and which tell impure

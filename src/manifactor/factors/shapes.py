@@ -9,7 +9,7 @@ from manifactor._support.threads import map_threads
 from manifactor._support.values import quotient
 from manifactor.factors.charts import Cloud, in_panels
 from manifactor.operators.geometry import batch_size
-from manifactor.operators.spectrum import Spectrum
+from manifactor.operators.laplacian import Spectrum
 
 # Lowest functions that a chart is chosen from where there are other factors, whose pollution grows
 # with the eigenvalue.

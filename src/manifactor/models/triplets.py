@@ -12,7 +12,7 @@ from scipy.linalg import eigh
 from scipy.sparse.csgraph import connected_components
 
 from manifactor._support.threads import cores, one_blas_thread
-from manifactor.operators.spectrum import Spectrum
+from manifactor.operators.laplacian import Spectrum
 
 # Random roundings of the relaxation's vectors; they cost next to nothing.
 N_ROUNDINGS = 300

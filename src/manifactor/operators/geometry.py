@@ -10,9 +10,9 @@ from sklearn.utils import gen_batches
 
 from manifactor._support.values import quotient
 from manifactor.operators.kernel import Affinity
+from manifactor.operators.laplacian import Spectrum
 from manifactor.operators.metric import LocalMetric
 from manifactor.operators.operator import LaggedPart
-from manifactor.operators.spectrum import Spectrum
 
 # Samples at which gradients are taken: the mean over 1,000 is accurate to a few percent.
 N_ROWS = 1000

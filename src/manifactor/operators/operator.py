@@ -25,12 +25,15 @@ from manifactor.operators.engines.gpu import ResidentMatrix, require_device, set
 from manifactor.operators.engines.solvers import SOLVERS
 from manifactor.operators.forecast import forecast
 from manifactor.operators.kernel import Affinity, kernel_rows
-from manifactor.operators.laplacian import LEAST_COMPANY, Part, laplacian_spectrum
+from manifactor.operators.laplacian import LEAST_COMPANY, Part, Spectrum, laplacian_spectrum
 from manifactor.operators.metric import LocalMetric
 from manifactor.operators.neighbors import N_NEIGHBORS, SEARCHES, NeighborGraph, chosen
-from manifactor.operators.spectrum import Spectrum
-from manifactor.samples.preparation import PREPARATIONS, Preparation
-from manifactor.samples.transformation import TRANSFORMATIONS, Transformation
+from manifactor.samples.preparation import (
+    PREPARATIONS,
+    TRANSFORMATIONS,
+    Preparation,
+    Transformation,
+)
 
 log = logging.getLogger("manifactor")
 

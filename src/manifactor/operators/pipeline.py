@@ -15,6 +15,7 @@ from manifactor._support.stages import Stages, fingerprint
 from manifactor.operators import laplacian
 from manifactor.operators.forecast import Forecast, forecast, forecast_on_device
 from manifactor.operators.kernel import Affinity, affinity, dense_affinity
+from manifactor.operators.laplacian import Spectrum
 from manifactor.operators.metric import LocalMetric, Measured, MeasuresMoves
 from manifactor.operators.neighbors import N_NEIGHBORS, NeighborGraph, chosen, neighbor_graph
 from manifactor.operators.operator import (
@@ -24,9 +25,12 @@ from manifactor.operators.operator import (
     number_of_neighbors,
     require_diffusion,
 )
-from manifactor.operators.spectrum import Spectrum
-from manifactor.samples.preparation import MOST_COLUMNS, MOST_COMPONENTS, choose_preparation
-from manifactor.samples.transformation import make_transformation
+from manifactor.samples.preparation import (
+    MOST_COLUMNS,
+    MOST_COMPONENTS,
+    choose_preparation,
+    make_transformation,
+)
 
 
 @dataclass(frozen=True)
@@ -191,17 +195,22 @@ def walk_on(
             f"`n_functions` must be smaller than the number of distinct samples; got {n_functions} "
             f"with {n_distinct} distinct samples. Lower it or add samples."
         )
-    kernel = {"bandwidth": settings.bandwidth, "density_correction": settings.density_correction}
-    walk_of = partial(affinity, **kernel)
-    grows = not settings.dense and not sp.issparse(samples)
+    walk_of = partial(
+        affinity, bandwidth=settings.bandwidth, density_correction=settings.density_correction
+    )
+    # Without points there is no nearest neighbour that an outlier could join.
+    cuttable = not settings.dense and not sp.issparse(samples)
     with stages.timed("affinity"):
         graph = graph.on_device(settings.device)
-        walk = dense_affinity(samples, graph, **kernel) if settings.dense else walk_of(graph)
-        if grows:  # without points there is no nearest neighbour that an outlier could join
+        if settings.dense:
+            walk = dense_affinity(samples, graph, **walk_of.keywords)
+        else:
+            walk = walk_of(graph)
+        if cuttable:
             graph, walk = laplacian.without_outliers(samples, graph, walk, walk_of=walk_of)
     parts: tuple[laplacian.Part, ...] = ()
     # Halves of fewer samples are cheap.
-    if grows and len(graph.distinct) > laplacian.PARTED_ABOVE:
+    if cuttable and len(graph.distinct) > laplacian.PARTED_ABOVE:
         with stages.timed("parts"):
             parts = laplacian.draw_parts(
                 chosen(samples, graph.distinct),

@@ -37,8 +37,7 @@ from manifactor.operators.operator import Operator
 from manifactor.operators.pipeline import Walk
 from manifactor.runs.old_archives import OLDEST_VERSION, renewed
 from manifactor.runs.record_form import misfit
-from manifactor.samples.preparation import Preparation
-from manifactor.samples.transformation import Transformation
+from manifactor.samples.preparation import Preparation, Transformation
 
 # Raised whenever a record changes. 8: a Factorization has a placer.
 ARCHIVE_VERSION = 8

@@ -22,7 +22,7 @@ from manifactor.models.peeling.peeling import Look
 from manifactor.models.peeling.purity import impurity
 from manifactor.models.sums.independence import independent_parts, is_bell, principal_coordinates
 from manifactor.operators.geometry import batch_size
-from manifactor.operators.spectrum import Spectrum
+from manifactor.operators.laplacian import Spectrum
 from manifactor.statistics import Measurement
 
 # Products are taken up to this ratio above the low spectrum, and the spectrum must reach as far: an

@@ -15,10 +15,10 @@ from manifactor._support.errors import NothingFoundError
 from manifactor._support.parameters import Choice
 from manifactor._support.stages import Stages
 from manifactor.models.moves.paths import Moves, Pairs
+from manifactor.operators.laplacian import Spectrum
 from manifactor.operators.neighbors import nearest_point
 from manifactor.operators.operator import Basis, DiffusionSettings, LaggedPart, Operator
 from manifactor.operators.pipeline import diffuse
-from manifactor.operators.spectrum import Spectrum
 from manifactor.statistics import inverse_root
 
 # Functions of the walk at most: with 100, the ends of intervals behind a strong warp were blurred;

@@ -24,9 +24,9 @@ from manifactor.models.separable import symmetry
 from manifactor.models.separable.commuting import commutator_of, killing_tensors
 from manifactor.models.separable.symmetry import Turn, find_turn
 from manifactor.operators.geometry import Geometry, beside_constant, measure_geometry
+from manifactor.operators.laplacian import Spectrum
 from manifactor.operators.operator import DiffusionSettings, Operator
 from manifactor.operators.pipeline import diffuse
-from manifactor.operators.spectrum import Spectrum
 from manifactor.statistics import Measurement, fourth_moment, is_gaussian
 
 # Samples at which fields are compared: sums over fewer add their own error to mu, .006 at 1,000 of
