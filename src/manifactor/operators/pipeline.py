@@ -1,6 +1,6 @@
 """The whole way from samples to an operator, on one page."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -71,18 +71,11 @@ def diffuse(
     if transformation is not None:
         X = transformation(X)
 
-    def recall(stage: str, compute: Callable[[], Any]) -> Any:
-        return stages.recall(stage, keys.get(stage, ""), compute)
-
     def prepare() -> Choice:
         with stages.timed("preparation"):
-            if settings.preparation == "none":
-                return given(None)
-            if settings.own_search or settings.precomputed:
-                return Choice(None, "the caller's own search or distances are left alone")
-            return choose_preparation(X)
+            return _preparation(X, settings)
 
-    preparation = recall("preparation", prepare)
+    preparation = stages.recall("preparation", keys.get("preparation", ""), prepare)
     samples = X if preparation.value is None else preparation.value(X)
     measured = Measured(samples) if moves is None else moves.measured(samples, preparation.value)
     samples, metric = measured.samples, measured.metric
@@ -93,26 +86,41 @@ def diffuse(
             return search_neighbors(samples, metric, settings=settings)
 
     def walk_and_solve() -> Walk:
-        graph = recall("neighbours", search).with_search(samples, settings.n_jobs, metric)
+        graph = stages.recall("neighbours", keys.get("neighbours", ""), search)
+        graph = graph.with_search(samples, settings.n_jobs, metric)
         return walk_on(samples, graph, settings, functions, metric=metric, stages=stages, rng=rng)
 
     # A kept spectrum needs no neighbours: its graph is the one without outliers.
-    walk = recall("spectrum", walk_and_solve)
+    walk = stages.recall("spectrum", keys.get("spectrum", ""), walk_and_solve)
     made = {"preparation": preparation, **_choices(measured, walk, settings, functions)}
     if transformation is not None:
         made = {"transformation": replace(asked, value=transformation), **made}
     if functions is not None:  # the method needs no more of them
         settings = replace(settings, n_functions=len(walk.spectrum.eigenvalues))
+    walk = replace(walk, graph=walk.graph.with_search(samples, settings.n_jobs, metric))
+    return _operator(measured, walk, settings, made, keys)
+
+
+def _preparation(X, settings: DiffusionSettings) -> Choice:
+    if settings.preparation == "none":
+        return given(None)
+    if settings.own_search or settings.precomputed:
+        return Choice(None, "the caller's own search or distances are left alone")
+    return choose_preparation(X)
+
+
+def _operator(measured: Measured, walk: Walk, settings, choices, keys) -> Operator:
+    """Return the record."""
     return Operator(
-        samples=samples,
-        graph=walk.graph.with_search(samples, settings.n_jobs, metric),
+        samples=measured.samples,
+        graph=walk.graph,
         affinity=walk.affinity,
         distinct=walk.spectrum,
         parts=walk.parts,
-        choices=made,
+        choices=choices,
         keys=keys,
         settings=settings,
-        metric=metric,
+        metric=measured.metric,
         path=measured.path,
         time=measured.time,
         warned=(*measured.warned, *walk.warned),
@@ -198,19 +206,12 @@ def walk_on(
     walk_of = partial(
         affinity, bandwidth=settings.bandwidth, density_correction=settings.density_correction
     )
-    # Without points there is no nearest neighbour that an outlier could join.
-    cuttable = not settings.dense and not sp.issparse(samples)
     with stages.timed("affinity"):
-        graph = graph.on_device(settings.device)
-        if settings.dense:
-            walk = dense_affinity(samples, graph, **walk_of.keywords)
-        else:
-            walk = walk_of(graph)
-        if cuttable:
-            graph, walk = laplacian.without_outliers(samples, graph, walk, walk_of=walk_of)
+        graph, walk = _affinity(samples, graph.on_device(settings.device), walk_of, settings.dense)
     parts: tuple[laplacian.Part, ...] = ()
     # Halves of fewer samples are cheap.
-    if cuttable and len(graph.distinct) > laplacian.PARTED_ABOVE:
+    many = len(graph.distinct) > laplacian.PARTED_ABOVE
+    if many and not settings.dense and not sp.issparse(samples):
         with stages.timed("parts"):
             parts = laplacian.draw_parts(
                 chosen(samples, graph.distinct),
@@ -232,6 +233,18 @@ def walk_on(
     fixed = functions is None and settings.n_functions != "auto"
     _require_resolved(spectrum, n_functions, walk, fixed=fixed)
     return Walk(graph, walk, parts, spectrum)
+
+
+def _affinity(
+    samples, graph: NeighborGraph, walk_of: partial[Affinity], dense: bool
+) -> tuple[NeighborGraph, Affinity]:
+    """Return graph and walk, without samples that have no neighbours."""
+    if dense:
+        return graph, dense_affinity(samples, graph, **walk_of.keywords)
+    walk = walk_of(graph)
+    if sp.issparse(samples):  # without points there is no nearest neighbour to join
+        return graph, walk
+    return laplacian.without_outliers(samples, graph, walk, walk_of=walk_of)
 
 
 def _choices(
