@@ -97,7 +97,7 @@ class SpectralEstimator(TransformerMixin, BaseEstimator):
         fresh = copy(self)
         for name in vars(self):
             if name in PRIVATE or (name.endswith("_") and not name.startswith("__")):
-                del vars(fresh)[name]
+                del fresh.__dict__[name]
         return fresh
 
     def _checked(self, X, names: Labels | None = None):
