@@ -29,7 +29,7 @@ from manifactor.runs.run import Run, open_run, places_along, select_from_parts, 
 from manifactor.tables.stores import is_stored
 from manifactor.views import plots
 from manifactor.views.report import REPORT_NAME, write_movies, write_report
-from manifactor.views.sections import Addition, additions, open_additions
+from manifactor.views.sections import additions, open_additions
 from manifactor.views.words import TEXT_WIDTH, report_text
 
 
@@ -177,7 +177,7 @@ def report(options: arguments.ReportOptions) -> None:
         show(f"Movies: {movies or 'none, as no factor has one dimension'}")
 
 
-def _shown(run: Run, fit: ManifoldFactorizer, wanted: Sequence[Any]) -> list[Addition]:
+def _shown(run: Run, fit: ManifoldFactorizer, wanted: Sequence[Any]) -> list[Any]:
     """Return what packages show of a run, with a bar for what is slow."""
     with reported(each.notice(run) for each in additions()) as stages:
         return open_additions(run, fit, wanted, stages=stages)

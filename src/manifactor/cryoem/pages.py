@@ -33,7 +33,7 @@ from manifactor.views.explorer.columns import Column, feature_columns
 from manifactor.views.explorer.previews import Preview
 from manifactor.views.figures import film, panel, strip
 from manifactor.views.pictures import movie_bytes
-from manifactor.views.sections import Addition, Figure, Section, Table
+from manifactor.views.sections import Figure, Section, Table
 
 # Bands of the map of the sphere: its cells are so much smaller than those of the views that none of
 # these is missed.
@@ -46,7 +46,7 @@ PIXELS = 160
 
 
 @dataclass(frozen=True)
-class ParticlePages(Addition):
+class ParticlePages:
     """What is shown of a run of particles, images or volumes; nothing of numbers alone."""
 
     run: Run

@@ -13,7 +13,7 @@ from manifactor.runs.folder import factor_names, read_run
 from manifactor.runs.places import torus_angles
 from manifactor.runs.run import Run, open_run
 from manifactor.views import figures, words
-from manifactor.views.sections import Addition, open_additions
+from manifactor.views.sections import open_additions
 
 REPORT_NAME = "report.html"
 
@@ -35,7 +35,7 @@ def write_report(
     fit: ManifoldFactorizer | None = None,
     *,
     out: Path | None = None,
-    shown: Sequence[Addition] | None = None,
+    shown: Sequence[Any] | None = None,
 ) -> Path:
     """Write the page of a run, whole or not at all; return its path."""
     # The whole page first: an error leaves the old report in place.
@@ -47,7 +47,7 @@ def write_report(
 
 
 def write_movies(
-    folder: Path, *, page: Path | None = None, shown: Sequence[Addition] | None = None
+    folder: Path, *, page: Path | None = None, shown: Sequence[Any] | None = None
 ) -> list[Path]:
     """Write a movie along every interval and circle of a run beside its report."""
     run = open_run(folder, some=True)
@@ -64,9 +64,7 @@ def write_movies(
     return written
 
 
-def report_page(
-    run: Run, fit: ManifoldFactorizer, *, shown: Sequence[Addition] | None = None
-) -> str:
+def report_page(run: Run, fit: ManifoldFactorizer, *, shown: Sequence[Any] | None = None) -> str:
     """Return the whole page."""
     shown = open_additions(run, fit) if shown is None else shown
     sections = words.describe(run.record, fit)
@@ -99,7 +97,7 @@ def report_page(
 
 
 def _factor(
-    run: Run, fit: ManifoldFactorizer, f: int, shown: Sequence[Addition], loadings: Loadings | None
+    run: Run, fit: ManifoldFactorizer, f: int, shown: Sequence[Any], loadings: Loadings | None
 ) -> dict[str, Any]:
     """Return what the page shows of a factor."""
     factor, place = fit.factors_[f], run.places[f]

@@ -1,10 +1,6 @@
-"""A result as data: sections of sentences, tables and figures, which each view renders its way.
+"""A result as data: sections of sentences, tables and figures, which each view renders its way."""
 
-A package adds what it knows of its runs by a subclass of `Addition`, named as an entry point of the
-group `manifactor.sections`.
-"""
-
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from textwrap import wrap
 from typing import Any
@@ -74,85 +70,21 @@ class Section:
     title: str = ""
 
 
-class Addition:
-    """What a package adds to the views of a run; this class adds nothing."""
+def additions() -> list[Any]:
+    """Return what packages add to the views of runs.
 
-    @staticmethod
-    def about(record: dict, fit: ManifoldFactorizer) -> Sequence[Section]:
-        """Return what run.json tells, in place of sections of `words.describe`."""
-        return ()
-
-    @classmethod
-    def wanted(cls, run: Run, options: Any) -> Any:
-        """Return what the options of a command ask for; refuse what the run cannot show."""
-        return None
-
-    @classmethod
-    def notice(cls, run: Run) -> str:
-        """Return what takes a while when something is `wanted`."""
-        return ""
-
-    @classmethod
-    def open(
-        cls, run: Run, fit: ManifoldFactorizer, wanted: Any = None, *, stages: Stages | None = None
-    ) -> "Addition":
-        """Return what is shown of a run; without `wanted`, only what its folder has."""
-        return cls()
-
-    def problem(self) -> str:
-        """Return why something is not shown, for a note of the command."""
-        return ""
-
-    def sentences(self) -> Sequence[str]:
-        """Return what is said of the run after its findings."""
-        return ()
-
-    def notes(self) -> Sequence[str]:
-        """Return what `manifactor report` prints besides."""
-        return ()
-
-    # Of a factor, counted from 0.
-
-    def samples(self, f: int) -> Figure | None:
-        """Return what is drawn in place of the cloud of samples."""
-        return None
-
-    def figures(self, f: int) -> Sequence[Figure]:
-        """Return drawings in place of that of the confidence."""
-        return ()
-
-    def strips(self, f: int) -> Sequence[Figure]:
-        """Return images along the factor."""
-        return ()
-
-    def movies(self, f: int) -> Mapping[str, bytes]:
-        """Return movies along the factor, by the ending of their files."""
-        return {}
-
-    def sections(self) -> Sequence[Section]:
-        """Return further sections of the page, after the factors."""
-        return ()
-
-    # Of samples, in the explorer.
-
-    def preview(self) -> Any:
-        """Return the `Preview` of samples; None for their columns."""
-        return None
-
-    def columns(self, preview: Any) -> Mapping[str, Callable[[], Mapping[str, Any]]]:
-        """Return functions that read further `Column`s, by what they are of."""
-        return {}
-
-
-def additions() -> list[type[Addition]]:
-    """Return what the installed packages add."""
+    A package adds one as an entry point of the group `manifactor.sections`: a class with the
+    methods of `cryoem.pages.ParticlePages`. Its sections `about` a record stand in place of those
+    of `words.describe`, its `samples` of a factor in place of the cloud, and its `figures` in place
+    of the confidence.
+    """
     return list(loaded("sections").values())
 
 
 def open_additions(
     run: Run, fit: ManifoldFactorizer, wanted: Sequence[Any] = (), *, stages: Stages | None = None
-) -> list[Addition]:
-    """Return what all packages show of a run; see `Addition.open`."""
+) -> list[Any]:
+    """Return what packages show of a run: what is `wanted`, or else only what its folder has."""
     asked = wanted or [None] * len(additions())
     pairs = zip(additions(), asked, strict=True)
     return [addition.open(run, fit, each, stages=stages) for addition, each in pairs]

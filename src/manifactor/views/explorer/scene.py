@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
 from threading import Lock
+from typing import Any
 
 import numpy as np
 from scipy.spatial import cKDTree
@@ -32,7 +33,7 @@ from manifactor.views.explorer.previews import (
 )
 from manifactor.views.pictures import as_grey, movie_bytes
 from manifactor.views.report import templates
-from manifactor.views.sections import Addition, Section
+from manifactor.views.sections import Section
 
 # Points drawn: browsers without a graphics card still follow the mouse. Selections count all
 # samples.
@@ -135,7 +136,7 @@ class RunScene:
     shown: np.ndarray  # the samples that are drawn, ascending
     preview: Preview  # what is shown of samples
     missing: tuple[str, ...] = ()  # sentences on what could not be read
-    added: Sequence[Addition] = ()  # what packages show of the run
+    added: Sequence[Any] = ()  # what packages show of the run
     lock: Lock = field(default_factory=Lock, repr=False, compare=False)
 
     @property
@@ -341,7 +342,7 @@ def _rounded(values: np.ndarray | None, rows: np.ndarray) -> list | None:
     return None if values is None else np.round(values[rows], 4).tolist()
 
 
-def scene_of(run: Run, fit: ManifoldFactorizer, added: Sequence[Addition] = ()) -> RunScene:
+def scene_of(run: Run, fit: ManifoldFactorizer, added: Sequence[Any] = ()) -> RunScene:
     """Return the scene of a run and its fit, which were read before."""
     preview = next(filter(None, (each.preview() for each in added)), None) or open_preview(run)
     sources = {name: read for each in added for name, read in each.columns(preview).items()}
