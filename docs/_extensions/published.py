@@ -21,7 +21,6 @@ FOR_OTHER_ROOMS = frozenset(
         "restore",
         "triple_products",
         "with_copies",
-        "with_test",
     }
 )
 
