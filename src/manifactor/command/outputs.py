@@ -13,20 +13,14 @@ REMEDY = "Choose another --out."
 
 
 def own(place: Path) -> None:
-    """Refuse an output that cannot be written, or that another command is writing.
-
-    What killed commands have left beside it is removed, or put into its place.
-    """
+    """Refuse an output that cannot be written; what a killed command left is put in its place."""
     require_place(place, remedy=REMEDY)
     if claim(place):
         note(f"a killed command had half replaced {place}, which is whole again.")
 
 
 def require_new(out: Path, *, overwrite: bool, mark: str = "") -> None:
-    """Refuse an output that exists, unless it may be overwritten.
-
-    Folders of the command hold a file of the name `mark`.
-    """
+    """Refuse an output that exists, unless it may be overwritten; folders hold a file `mark`."""
     own(out)
     # A link that leads nowhere does not exist, but somebody made it.
     if not os.path.lexists(out):

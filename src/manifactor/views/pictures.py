@@ -57,9 +57,7 @@ def strip(images: np.ndarray, *, captions: Sequence[str] | None = None) -> np.nd
 def grid_picture(
     images: np.ndarray, *, rows: Sequence[str] | None = None, columns: Sequence[str] | None = None
 ) -> np.ndarray:
-    """Return a picture, uint8, of images on the grid of two factors.
-
-    All images have one grey scale.
+    """Return a picture, uint8, of images on the grid of two factors, in one grey scale.
 
     Shapes: images (n_rows, n_columns, height, width), or with three channels behind.
     """
@@ -102,10 +100,7 @@ def as_grey(images: np.ndarray) -> np.ndarray:
 
 
 def each_as_grey(images: np.ndarray) -> np.ndarray:
-    """Return images, uint8, each in a grey scale of its own, as `as_grey` has it.
-
-    For large images, the scale is that of pixels on a grid.
-    """
+    """Return images, uint8, each in a grey scale of its own, that of pixels on a grid."""
     # Of 2500 pixels a dozen lie beyond each percentile: in pure noise, grey levels are right to 3
     # percent.
     step = max(1, math.isqrt(images.shape[1] * images.shape[2] // 2500))
@@ -136,11 +131,9 @@ def constant_images(images: np.ndarray) -> np.ndarray:
 
 
 def enlarged(images: np.ndarray, min_side: int) -> np.ndarray:
-    """Return images as tiles, uint8, whose sides are not below `min_side`.
-
-    They are enlarged by a whole number, so that pixels keep their proportions.
-    """
+    """Return images as tiles, uint8, whose sides are not below `min_side`."""
     grey = as_grey(images)
+    # A whole number, so that pixels keep their proportions.
     factor = ceil_div(min_side, min(grey.shape[1:3]))
     if factor == 1:
         return grey

@@ -247,10 +247,7 @@ def confounders_table(record: dict) -> Table:
 
 
 def choices_table(record: dict, fit: ManifoldFactorizer) -> Table:
-    """Return what was chosen, and why.
-
-    A run's record has all choices; a fit alone knows those of the factorizer.
-    """
+    """Return what was chosen, and why; a fit alone knows the choices of the factorizer."""
     chosen = record.get("choices")
     if chosen is None:
         chosen = {name: vars(choice) for name, choice in fit.choices_.items()}

@@ -1,14 +1,11 @@
 """Everything known about every sample as named columns, and selections in them."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from manifactor._support.errors import one_line
 from manifactor.runs.places import Place, in_range
-from manifactor.runs.run import Run
-from manifactor.views.explorer.previews import FeaturePreview, Preview
 
 # Radius at which a circle's samples of no confidence are drawn; those of full confidence have 1.
 # The hole shows that it is a circle.
@@ -68,10 +65,7 @@ def place_columns(places: Sequence[Place]) -> dict[str, Column]:
 
 
 def about_factor(columns: Mapping[str, Column], number: int, place: Place) -> dict:
-    """Return what the page needs to draw a factor, counted from 1, and to move along it.
-
-    It starts in the middle; at a sample where a surface may have none there.
-    """
+    """Return what the page needs to draw a factor, counted from 1, and to move along it."""
     name = f"factor{number}"
     own = [
         each
@@ -86,6 +80,7 @@ def about_factor(columns: Mapping[str, Column], number: int, place: Place) -> di
         high = 360 if circle else 1
         limits, start = [[0, high]], [high / 2]
     else:
+        # A surface may have no samples in the middle: it starts at one.
         ends = place.coordinate.min(axis=0), place.coordinate.max(axis=0)
         limits, start = np.transpose(ends).tolist(), place.coordinate[0].tolist()
     return {
@@ -125,10 +120,7 @@ def inside(columns: Mapping[str, Column], conditions: Sequence[Mapping]) -> np.n
 
 
 def in_polygon(points: np.ndarray, polygon: np.ndarray) -> np.ndarray:
-    """Return which points, (n, 2), lie in a closed polygon, (m, 2).
-
-    These are the points from which a ray crosses the edges an odd number of times.
-    """
+    """Return from which points, (n, 2), a ray crosses a polygon, (m, 2), an odd number of times."""
     # In order of height, an edge is compared with the points of its own height only.
     order = np.argsort(points[:, 1], kind="stable")
     x, y = points[order].T
@@ -143,22 +135,3 @@ def in_polygon(points: np.ndarray, polygon: np.ndarray) -> np.ndarray:
     found = np.empty_like(crossed)
     found[order] = crossed
     return found
-
-
-def run_columns(
-    run: Run, preview: Preview, sources: Mapping[str, Callable[[], Mapping[str, Column]]]
-) -> tuple[dict[str, Column], tuple[str, ...]]:
-    """Return places, what sources read, and the input as columns; and what is missing."""
-    columns, missing = place_columns(run.places), []
-    # The numbers that were fitted: images have too many pixels to list.
-    if isinstance(preview, FeaturePreview):
-        own = {"the input": lambda: feature_columns(preview.samples, run.column_names)}
-        sources = {**sources, **own}
-    for name, read in sources.items():
-        try:
-            columns |= read()
-        except (ValueError, OSError) as error:
-            problem = one_line(error)
-            if problem not in preview.why:
-                missing.append(f"There are no columns of {name}: {problem}")
-    return columns, tuple(missing)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from scipy.spatial import cKDTree
 
+from manifactor._support.errors import one_line
 from manifactor._support.values import ceil_div
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.factors.factor import angle_matrix, owners
@@ -21,10 +22,12 @@ from manifactor.views.explorer.columns import (
     INNER_RADIUS,
     Column,
     about_factor,
+    feature_columns,
     inside,
-    run_columns,
+    place_columns,
 )
 from manifactor.views.explorer.previews import (
+    FeaturePreview,
     Preview,
     Viewpoint,
     open_preview,
@@ -88,9 +91,8 @@ def strata(places: Sequence[Place], factor: int | None, *, count: int) -> Strata
     """Return samples by their place on one factor, in cells of the others.
 
     The nearest of every cell together are near on the factor and spread over the others as all
-    samples are. What changes along the factor is then the factor's own, even where the factors
-    depend on each other. Without a factor, samples are searched by their places on all at once, and
-    nothing is left to match.
+    samples are: what changes along the factor is its own, even where factors depend on each other.
+    Without a factor, samples are searched by their places on all, and there is one cell.
     """
     numbers = range(len(places))
     factors = numbers if factor is None else [factor]
@@ -346,7 +348,18 @@ def scene_of(run: Run, fit: ManifoldFactorizer, added: Sequence[Any] = ()) -> Ru
     """Return the scene of a run and its fit, which were read before."""
     preview = next(filter(None, (each.preview() for each in added)), None) or open_preview(run)
     sources = {name: read for each in added for name, read in each.columns(preview).items()}
-    columns, missing = run_columns(run, preview, sources)
+    # The numbers that were fitted: images have too many pixels to list.
+    if isinstance(preview, FeaturePreview):
+        samples = preview.samples
+        sources["the input"] = lambda: feature_columns(samples, run.column_names)
+    columns, missing = place_columns(run.places), []
+    for name, read in sources.items():
+        try:
+            columns |= read()
+        except (ValueError, OSError) as error:
+            problem = one_line(error)
+            if problem not in preview.why:
+                missing.append(f"There are no columns of {name}: {problem}")
     n_samples = len(run.rows)
     # Those of some fitted samples only have no values for the others.
     if len(functions := fit.spectrum_.functions) == n_samples:
@@ -357,4 +370,4 @@ def scene_of(run: Run, fit: ManifoldFactorizer, added: Sequence[Any] = ()) -> Ru
         # The same samples each time: a link shows the same picture again.
         rng = np.random.default_rng(0)
         drawn = np.sort(rng.choice(n_samples, MOST_SHOWN, replace=False))
-    return RunScene(run, fit, columns, drawn, preview, missing, added)
+    return RunScene(run, fit, columns, drawn, preview, tuple(missing), added)

@@ -382,11 +382,8 @@ async def _failed(request: Request, error: Exception) -> Response:
 
 
 def save_new(folder: Path, suffix: str, content: bytes) -> Path:
-    """Write a file whole under the first free name, and return its path.
-
-    The names are selection-001, selection-002, ... . Other explorers may save into the same folder
-    at the same time; no file and no link is ever replaced.
-    """
+    """Write a file whole under the first free name, and return its path; replace nothing."""
+    # Other explorers may save into the same folder at the same time.
     for number in count(1):
         path = folder / f"selection-{number:03d}{suffix}"
         with suppress(FileExistsError):
@@ -431,20 +428,14 @@ def _opens_page(request: Request) -> bool:
 
 
 def _cookie_name(host: str) -> str:
-    """Return the name of the cookie for a Host: explorers differ by their port.
-
-    Browsers send the cookies of one port to all ports of a machine.
-    """
+    """Return the name of the cookie for a Host: browsers send cookies to all ports of a machine."""
     port = host.partition(":")[2]
     return f"manifactor-{port if port.isdecimal() else 80}"
 
 
 def _entrance(request: Request, token: str) -> Response:
-    """Return a redirect to the address without the token, which becomes a cookie.
-
-    The address bar, the history and links that are copied do not show it then. A browser keeps what
-    follows # in the address.
-    """
+    """Return a redirect to the address without the token, which becomes a cookie."""
+    # The history and links that are copied do not show it; a browser keeps what follows #.
     pairs = [pair for pair in request.query_params.multi_items() if pair[0] != "token"]
     answer = RedirectResponse(f"/?{urlencode(pairs)}" if pairs else "/", status_code=303)
     # Until the browser is closed: it has no date.
