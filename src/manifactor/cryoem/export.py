@@ -15,7 +15,6 @@ from scipy.spatial import KDTree
 
 from manifactor._support.errors import one_line, printable, shell_line, warn_caller
 from manifactor._support.workers import Workers
-from manifactor.cryoem.all_views.volumes import is_of_all_views
 from manifactor.cryoem.directions import is_one_view
 from manifactor.cryoem.files.cryosparc import npy_bytes, result_group
 from manifactor.cryoem.files.formats import ParticleChoice, particles_with
@@ -149,7 +148,7 @@ class Request:
         """Return the coordinates that were fitted."""
         run, path = self.run, self.run.input
         fitted = ""
-        if is_of_all_views(run.record):
+        if "all_views" in run.record:
             fitted = (
                 "images of all views. For volumes along its motions, use manifactor average, or "
                 "export to relion or aspire (STAR files) or cryosparc (.cs files)."

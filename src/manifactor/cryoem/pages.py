@@ -15,7 +15,6 @@ from manifactor.cryoem.all_views.volumes import (
     RunMotions,
     Shown,
     Wanted,
-    is_of_all_views,
     open_motions,
     open_shown,
     read_volumes,
@@ -59,7 +58,7 @@ class ParticlePages:
         if components := record.get("components"):
             sentences = [f"Samples: {components['text']}."]
             sections.append(Section("preparation", sentences, [_components_table(components)]))
-        if is_of_all_views(record):
+        if "all_views" in record:
             n_fitted = len(fit.spectrum_.weights)
             total = record.get("n_samples", n_fitted)
             text = f"{total:,} particles, all placed; the motions were found in {n_fitted:,}."
@@ -251,7 +250,7 @@ class ParticlePages:
         sources: dict[str, Callable[[], Mapping[str, Column]]] = {}
         if "particles" in run.record:
             sources["particles"] = lambda: previews.particle_columns(run.particles)
-        if isinstance(preview, previews.MoleculePreview) and not is_of_all_views(run.record):
+        if isinstance(preview, previews.MoleculePreview) and "all_views" not in run.record:
             sources["the input"] = lambda: feature_columns(run.samples(), run.column_names)
         return sources
 

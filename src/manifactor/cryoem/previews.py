@@ -8,7 +8,7 @@ import numpy as np
 
 from manifactor._support.errors import extra, one_line
 from manifactor.cryoem.all_views.model import UNKNOWN, ViewMap, counted_views
-from manifactor.cryoem.all_views.volumes import Shown, given_cone, is_of_all_views
+from manifactor.cryoem.all_views.volumes import Shown, given_cone
 from manifactor.cryoem.averages import correction, place_captions
 from manifactor.cryoem.directions import Cone, known_directions
 from manifactor.cryoem.files.formats import ParticleChoice
@@ -48,7 +48,7 @@ def open_preview(run: Run, what: Shown) -> Preview | None:
     except (ValueError, OSError) as error:
         problem = one_line(error)
     # Samples that were made of images or volumes have no numbers to show instead.
-    if "components" in run.record or is_of_all_views(run.record):
+    if "components" in run.record or "all_views" in run.record:
         return Preview(why=f"Only the coordinates can be shown: {problem}")
     if "particles" not in run.record:
         return None

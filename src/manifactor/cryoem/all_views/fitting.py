@@ -55,12 +55,8 @@ from manifactor.runs.run import members, open_run
 from manifactor.runs.task import Task
 from manifactor.samples.likelihood import Density, GaussianLikelihood
 
-# Particles that are factored, if there are as many.
-FEWEST_FACTORED, MOST_FACTORED = 500, 6000
-# Signal to noise of a coordinate of particles that are in one state, at most.
-ONE_STATE = 0.5
-# Least deviation of a factor that no image shows, over that of a place drawn at random.
-SHOWN = 0.95
+# Particles that are factored, at most.
+MOST_FACTORED = 6000
 
 
 @dataclass(frozen=True)
@@ -111,7 +107,7 @@ def factor_all_views(
         raise ValueError(f"the verdict is {_too_weak(principal, len(transforms))}")
     # The surest coordinates are factored, whose views show all motions. The others are placed.
     variance = np.einsum("nii,i->n", principal.covariance, principal.information)
-    count = min(max(int(0.4 * len(variance)), FEWEST_FACTORED), MOST_FACTORED, len(variance))
+    count = min(max(int(0.4 * len(variance)), 500), MOST_FACTORED, len(variance))
     rows = np.sort(np.argpartition(variance, count - 1)[:count])
     # A few thousand samples are factored as fast here as on a device.
     own = {"preparation": "none", "random_state": seed, "callback": stages.report, "device": "cpu"}
@@ -125,7 +121,8 @@ def factor_all_views(
             return found
         known = np.column_stack([even_places(factor.coordinate) for factor in factors])
         placed = place_particles(transforms, Motions(topologies), rows, known, **how)
-        shown = np.quantile(placed.deviations, 0.01, axis=0) < SHOWN * UNKNOWN
+        # The surest places on a factor that no image shows are as good as drawn at random.
+        shown = np.quantile(placed.deviations, 0.01, axis=0) < 0.95 * UNKNOWN
         if shown.all():
             return replace(found, placed=placed)
         if not shown.any():
@@ -246,8 +243,9 @@ def is_moving(seen: GaussianLikelihood, apart: np.ndarray) -> bool:
         products.reshape(count**2, count**2), (rest.T @ rest - total).ravel()
     ).reshape(count, count)
     mean = total / len(seen)
+    # Signal to noise of coordinates.
     ratio = eigh(mean @ spread @ mean, mean, eigvals_only=True)
-    return bool((ratio > ONE_STATE).any())
+    return bool((ratio > 0.5).any())
 
 
 def read_all_views(task: Task) -> tuple[Particles, ImageSource, VolumeGrid]:
@@ -446,19 +444,17 @@ def _record(
 
 def _choices(transforms: Transforms, found: AllViews) -> dict[str, Choice]:
     """Return what was chosen automatically."""
-    resolution = transforms.box / transforms.grid.cut
-    principal, dropped = found.principal, {}
-    if found.dropped:
-        why = "no image tells a particle's place on them; the rest was judged again"
-        dropped = {"factors dropped": Choice(found.dropped, why)}
-    return {
-        **dropped,
+    principal, resolution = found.principal, transforms.box / transforms.grid.cut
+    agreement = listed(f"{value:.2f}" for value in principal.agreement[: principal.rank])
+    choices = {
+        "factors dropped": Choice(
+            found.dropped, "no image tells a particle's place on them; the rest was judged again"
+        ),
         "low-pass": Choice(f"{resolution:.3g} A", "motions show at a tenth of a molecule's size"),
         "principal volumes": Choice(
             principal.rank,
-            "two half sets of images agree about them: correlations of "
-            f"{listed(f'{value:.2f}' for value in principal.agreement[: principal.rank])}, where "
-            f"chance alone gives {principal.chance:.2f}",
+            f"two half sets of images agree about them: correlations of {agreement}, where chance "
+            f"alone gives {principal.chance:.2f}",
         ),
         "samples fitted": Choice(
             f"{len(found.rows):,} of {len(transforms):,}",
@@ -467,8 +463,11 @@ def _choices(transforms: Transforms, found: AllViews) -> dict[str, Choice]:
         "preparation": Choice(
             "principal volumes", "noise is removed where images become coordinates"
         ),
-        **{name: choice for name, choice in found.fit.choices_.items() if name != "preparation"},
     }
+    if not found.dropped:
+        del choices["factors dropped"]
+    # The preparation is none of the estimator's.
+    return {**choices, **found.fit.choices_, "preparation": choices["preparation"]}
 
 
 def places_of(found: AllViews) -> tuple[Place, ...]:

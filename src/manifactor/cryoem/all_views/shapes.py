@@ -23,9 +23,6 @@ from manifactor.estimators import ManifoldFactorizer
 from manifactor.runs.landscape import LEVELS
 from manifactor.samples.likelihood import Density, GaussianLikelihood
 
-# Particles whose coordinates are compared, half of them held out.
-COMPARED = 8000
-
 
 @dataclass(frozen=True)
 class Shape:
@@ -89,7 +86,7 @@ class Judge:
     @cached_property
     def _halves(self) -> tuple[np.ndarray, np.ndarray]:
         others = np.setdiff1d(np.arange(len(self.seen)), self.rows)
-        chosen = np.concatenate([self.rows, self.rng.permutation(others)])[:COMPARED]
+        chosen = np.concatenate([self.rows, self.rng.permutation(others)])[:8000]
         order = self.rng.permutation(chosen)
         return order[::2], order[1::2]
 

@@ -227,10 +227,6 @@ def point_group(name: str) -> np.ndarray:
 
 # Low Fourier coefficients of images of all views, in units of the noise.
 
-# Highest frequency in cycles per box, below which an image has some 250 coefficients: motions of a
-# molecule show at a tenth of its size.
-CYCLES = 12.5
-
 
 @dataclass(frozen=True)
 class Transforms:
@@ -408,7 +404,8 @@ def transform_grid(
     box = size * pixel_size
     if low_pass is not None:
         require_number("--low-pass", low_pass, low=2 * pixel_size, high=box / 3)
-    cut = CYCLES if low_pass is None else box / low_pass
+    # Motions of a molecule show at a tenth of its size: an image has some 250 coefficients.
+    cut = 12.5 if low_pass is None else box / low_pass
     # The ball holds the molecule; noise is measured outside.
     radius = 0.48 * box if mask_radius is None else mask_radius
     require_number("--mask-radius", radius, above=0, high=0.5 * box)

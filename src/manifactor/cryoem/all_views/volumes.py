@@ -170,7 +170,7 @@ def open_motions(run: Run, fit: ManifoldFactorizer) -> RunMotions | None:
             f"{path} must have the {len(fit.factors_)} factors of the run; it has "
             f"{len(model.motions.topologies)}. Fit again."
         )
-    own = is_of_all_views(run.record)
+    own = "all_views" in run.record
     if model.quantiles is not None:
         scales = map(scale_of, fit.factors_, model.quantiles)
     else:
@@ -186,11 +186,6 @@ def _scale_of_places(factor: Factor) -> Scale:
     return Scale(factor.topology, np.array([0.5]), known)
 
 
-def is_of_all_views(record: dict) -> bool:
-    """Return whether run.json is that of particles of all views."""
-    return "all_views" in record
-
-
 def has_all_views(run: Run) -> bool:
     """Return whether a run's particles are seen from many directions."""
     if "particles" not in run.record or "components" in run.record:
@@ -203,7 +198,7 @@ def has_all_views(run: Run) -> bool:
 
 def needs_volumes(run: Run) -> bool:
     """Return whether volumes along factors of particles of all views are still to be computed."""
-    if (run.folder / MODEL_FILE).exists() or is_of_all_views(run.record):
+    if (run.folder / MODEL_FILE).exists() or "all_views" in run.record:
         return False
     try:
         return has_all_views(run)

@@ -24,10 +24,6 @@ from manifactor.cryoem.simulate.molecule import Molecule, Motion, channel, simul
 
 # Pixels along x and y by which an image lies off its centre at most.
 MAX_SHIFT = 2.0
-# Images made at a time, which bounds the memory: 18 MB for 48 pixels.
-IMAGES_AT_ONCE = 2000
-# States that calibrate the noise: 500 give it to about 2 %.
-CALIBRATION_IMAGES = 500
 
 
 @dataclass(frozen=True)
@@ -210,7 +206,8 @@ class ViewSimulation(one_view.Simulated):
         """Yield consecutive rows and their images, a batch at a time."""
         # One stream of noise in the order of the images: they do not depend on the size of a batch.
         rng = np.random.default_rng(self.noise_seed)
-        for batch in gen_batches(len(self), IMAGES_AT_ONCE):
+        # 2000 images of 48 pixels take 18 MB.
+        for batch in gen_batches(len(self), 2000):
             images = self.clean(batch)
             if self.noise > 0:
                 white = rng.standard_normal(images.shape, dtype=np.float32)
@@ -346,7 +343,7 @@ def _calibration(simulation: ViewSimulation, stretch: float) -> np.ndarray:
 
     So one ratio is one level of noise, also for a rigid molecule, which has no signal of its own.
     """
-    n = CALIBRATION_IMAGES
+    n = 500  # which give the noise to about 2 %
     motion = Motion("x", 0.0, simulation.symmetry, stretch)
     angle, stretches = motion.draw(n, np.random.default_rng(0))
     upright = replace(
