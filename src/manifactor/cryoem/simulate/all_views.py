@@ -82,8 +82,7 @@ class PreferredDirections:
     @property
     def centres(self) -> np.ndarray:
         """Unit vectors of the preferred directions, (n_directions, 3)."""
-        angles = np.array(self.directions)
-        return view_directions(np.c_[angles, np.zeros(len(angles))])
+        return view_directions(np.array(self.directions))
 
     def density(self, directions: np.ndarray) -> np.ndarray:
         """Return the density at unit vectors, (n, 3), relative to the uniform one."""
