@@ -12,9 +12,15 @@ from manifactor._support.parameters import Choice, given
 from manifactor._support.stages import Stages
 from manifactor._support.threads import one_blas_thread
 from manifactor.factorization import Factorization, Tried
-from manifactor.factors.factor import Factor
-from manifactor.judging.candidate import Candidate, Facts, likeliest, measured, streams_of
-from manifactor.judging.evidence import Evidence, verdict_of
+from manifactor.judging.candidate import (
+    Candidate,
+    Facts,
+    highest_probability,
+    likeliest,
+    measured,
+    streams_of,
+)
+from manifactor.judging.evidence import Evidence
 from manifactor.judging.table import CRITERIA
 from manifactor.judging.verdict import evidence_of, probability_of
 from manifactor.kinds import MODELS, Model, always, require_as_many, whole_factor
@@ -27,6 +33,8 @@ from manifactor.samples.preparation import MOST_COMPONENTS
 from manifactor.settings import SUM_NAMES, FactoringSettings, is_auto, require_factoring
 from manifactor.statistics import matched_r2, random_rows
 
+# Kinds of results beside which no model is tried.
+ONLY = {"line", "asked"}
 WHY_SO_MANY = {
     "gradients": (
         "so many blocks of eigenfunctions have orthogonal gradients, beyond the samples' own noise"
@@ -85,34 +93,26 @@ def facts_of(
     require_factoring(settings, n_functions=len(operator.distinct.eigenvalues))
     fixed = np.random.default_rng(0)
     free = _is_free(settings, operator)
+    # Samples may be counts, spectra or densities, and a second fit is cheap.
+    counts = several and samples.noise is None and not spectral.precomputed
+    counts = counts and spectral.transformation == "auto" and X.shape[0] <= 20_000
     return Facts(
-        samples=X,
-        spectral=spectral,
-        operator=operator,
-        n_asked=settings.n_asked,
-        settings=settings,
+        X,
+        operator,
+        settings.n_asked,
+        samples,
+        settings,
         is_free=free,
-        noise=samples.noise,
-        moves=samples.moves,
-        names=samples.names,
         columns=columns,
-        stages=stages,
         rng=fixed,
         streams=streams_of(fixed) if free else {},
         search=search,
         conclude=conclude,
         diffuse=diffuse,
         again=again if samples.as_pairs else None,
-        may_be_counts=several and samples.noise is None and _may_be_counts(X, spectral),
+        may_be_counts=counts and X.shape[1] >= 10 and bool((X >= 0).all()),
         report=lambda fraction: stages.report("factors", fraction),
-        drawn=samples,
     )
-
-
-def _may_be_counts(X, settings: DiffusionSettings) -> bool:
-    """Return whether samples may be counts, spectra or densities, and a second fit is cheap."""
-    free = settings.transformation == "auto" and not settings.precomputed
-    return free and X.shape[0] <= 20_000 and X.shape[1] >= 10 and bool((X >= 0).all())
 
 
 def _is_free(settings: FactoringSettings, operator: Operator) -> bool:
@@ -182,19 +182,17 @@ def search(
 def is_sure(candidate: Candidate) -> bool:
     """Return whether nothing better is to be expected."""
     sure = candidate.probability >= CRITERIA["certainty"].limit
-    verdict = verdict_of(candidate.tests, len(candidate.factors), candidate.sense)
-    return bool(candidate.kinds & {"line", "asked"}) or (sure and verdict == "product")
+    return bool(candidate.kinds & ONLY) or (sure and candidate.verdict == "product")
 
 
 def rated(tried: Sequence[Candidate], facts: Facts) -> list[Candidate]:
     """Return candidates with their probabilities, each beside the others of the same samples."""
     if not facts.is_free:
         return [*tried]
-    ours = [candidate for candidate in tried if candidate.facts is facts]
-    ratings = dict(zip(map(id, ours), confirmations(ours), strict=True))
+    confirmed = iter(confirmations([each for each in tried if each.facts is facts]))
     return [
-        replace(each, probability=probability_of(each, ratings[id(each)]))
-        if id(each) in ratings
+        replace(each, probability=probability_of(each, next(confirmed)))
+        if each.facts is facts
         else each
         for each in tried
     ]
@@ -202,16 +200,15 @@ def rated(tried: Sequence[Candidate], facts: Facts) -> list[Candidate]:
 
 def confirmations(candidates: Sequence[Candidate]) -> list[float]:
     """Return the R^2 of factors with the same ones of another model; nan for one candidate."""
-    r2 = np.full((len(candidates), len(candidates)), np.nan)
-    for i, j in combinations(range(len(candidates)), 2):
-        one, other = ([_some_places(each) for each in candidates[k].factors] for k in (i, j))
-        r2[i, j] = r2[j, i] = matched_r2(one, other) if len(one) > 1 else 0.0
-    return np.nanmax(r2, axis=1).tolist() if len(candidates) > 1 else [np.nan] * len(candidates)
-
-
-def _some_places(factor: Factor) -> np.ndarray:
-    """Return where some samples lie on a factor: a thousand tell whether two are the same."""
-    return factor.embedding[random_rows(len(factor.embedding), 1000)]
+    # A thousand samples tell whether two factors are the same.
+    places = [
+        [factor.embedding[random_rows(len(factor.embedding), 1000)] for factor in each.factors]
+        for each in candidates
+    ]
+    r2 = np.full((len(places), len(places)), np.nan)
+    for i, j in combinations(range(len(places)), 2):
+        r2[i, j] = r2[j, i] = matched_r2(places[i], places[j]) if len(places[i]) > 1 else 0.0
+    return np.fmax.reduce(r2, axis=1, initial=np.nan).tolist()
 
 
 def _error_of_count(facts: Facts) -> NothingFoundError:
@@ -246,13 +243,11 @@ def _concluded(facts: Facts, tried: Sequence[Candidate]) -> Factorization:
     if not factors:
         factors, placer = whole_factor(best.operator)
     shapes = [candidate.symmetries for candidate in tried if len(tried) > 1]
-    alike = [each for each in shapes if each is not None and each.is_homogeneous]
-    known = [each.probability for each in tried if not np.isnan(each.probability)]
+    alike = (each for each in shapes if each is not None and each.is_homogeneous)
+    symmetries = next(alike, best.symmetries)
+    highest = highest_probability(tried)
     evidence, of_columns, of_none = evidence_of(
-        best,
-        factors,
-        highest=max(known, default=0.0),
-        symmetries=next(iter(alike), best.symmetries),
+        best, factors, highest=highest, symmetries=symmetries
     )
     # Outliers lie where their nearest neighbour lies, which says nothing about them.
     outliers = facts.operator.graph.outliers
@@ -282,9 +277,14 @@ def _concluded(facts: Facts, tried: Sequence[Candidate]) -> Factorization:
         placer=placer,
         choices=choices,
         tried=tuple(
-            Tried(each.sense, len(each.factors), each.probability, each.measured)
+            Tried(
+                each.sense,
+                len(each.factors),
+                each.probability,
+                {test.name: test.value for test in each.tests},
+            )
             for each in tried
-            if facts.is_free and not each.kinds & {"line", "asked"}
+            if facts.is_free and not each.kinds & ONLY
         ),
         drawn=facts.drawn,
         warned=(*warned_before(facts), *best.warned, *of_none, *graph, *of_columns),
@@ -294,7 +294,7 @@ def _concluded(facts: Facts, tried: Sequence[Candidate]) -> Factorization:
 def _chosen(facts: Facts, tried: Sequence[Candidate]) -> tuple[Candidate, dict[str, Choice]]:
     """Return the likeliest candidate, or one factor if none is likely, and the choice of sense."""
     best = likeliest(tried)
-    if not facts.is_free or best.kinds & {"line", "asked"}:
+    if not facts.is_free or best.kinds & ONLY:
         return best, dict(best.choices)
     why = "likeliest to be right"
     if not (best.is_likely or (facts.n_asked is not None and len(best.factors) > 1)):
@@ -314,7 +314,7 @@ def _as_one(tried: Sequence[Candidate], best: Candidate) -> Candidate:
     if ones:
         return ones[-1]
     unlikely = measured(replace(best, tests=best.failed), {"unlikely"})
-    return replace(unlikely, factors=(), raw=(), inner={}, details=best.details, warned=())
+    return replace(unlikely, factors=(), raw=(), inner={}, warned=())
 
 
 def warned_before(facts: Facts) -> tuple[Warned, ...]:
@@ -328,7 +328,7 @@ def warned_before(facts: Facts) -> tuple[Warned, ...]:
         old = (Warned(said, FutureWarning),)
     graph = _of_graph(facts)
     others = (warned for warned in facts.operator.warned if warned not in graph)
-    return (*warned_of(facts.columns, facts.names), *others, *old)
+    return (*warned_of(facts.columns, facts.drawn.names), *others, *old)
 
 
 def _of_graph(facts: Facts) -> tuple[Warned, ...]:

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 from numpy.random import Generator
@@ -50,16 +49,11 @@ from manifactor.operators.geometry import beside_constant
 from manifactor.operators.operator import DiffusionSettings, Operator
 from manifactor.operators.pipeline import diffuse
 from manifactor.operators.variants import in_density, in_volume
-from manifactor.statistics import Measurement, leaves_noise, random_rows
+from manifactor.statistics import NOT_MEASURED, Measurement, leaves_noise, random_rows
 
 Candidates = Iterator[Candidate]
 Tried = Sequence[Candidate]
 
-# Waves along a factor that are looked for among the functions, and the least share of each that
-# functions show.
-N_WAVES, LEAST_SHOWN = 7, 0.5
-# What a failed test says of coordinates that are not to be used.
-FALSE = ("wrong", "incomplete")
 # The spread of the density of even samples is .09 to .13 on surfaces with edges and .04 to .07 on
 # others; on tori that are sampled evenly by their angles it is .11 to .24.
 EVEN, EVEN_WITHOUT_EDGES = 0.14, 0.08
@@ -96,14 +90,13 @@ def by_blocks(model: Model, operator: Operator, facts: Facts, tried: Tried) -> C
     much smaller factor has its lowest function far up in the spectrum.
     """
     rng = facts.stream(model.name)
-    while True:
+    longer: Operator | None = operator
+    while longer is not None:
+        operator = longer
         peeling = peel(take_looks(operator, rng=rng), at_least=facts.n_asked or 1, rng=rng)
         dimensions = dimensions_of(peeling, operator)
         grow = dimensions.missing and not (facts.is_free and model.name == "geometry")
         longer = operator.grown(rng) if grow else None
-        if longer is None:
-            break
-        operator = longer
     start = Candidate(model.name, model.sense, operator, facts, strict=model.strict, rng=rng)
     start = replace(start, warned=() if operator is facts.operator else operator.warned)
     yield of_blocks(start, Peeled(peeling, dimensions))
@@ -117,7 +110,7 @@ def by_waves(model: Model, operator: Operator, facts: Facts, tried: Tried) -> Ca
     angles, rng = flat.angles.T, facts.stream(model.name)
     counts = [1] * flat.n_lines + [2] * (len(angles) - flat.n_lines)
     waves = [
-        np.column_stack([w(k * angle) for k in range(1, N_WAVES) for w in (np.cos, np.sin)[:count]])
+        np.column_stack([w(k * angle) for k in range(1, 7) for w in (np.cos, np.sin)[:count]])
         for angle, count in zip(angles, counts, strict=True)
     ]
     looks = [
@@ -144,7 +137,7 @@ def _waves_in(look: Look, waves: np.ndarray) -> np.ndarray:
     waves = waves - (weights * waves).sum(axis=0)
     coefficients = spectrum.functions[:, 1:].T @ (weights * waves)
     share = (coefficients**2).sum(axis=0) / (weights * waves**2).sum(axis=0)
-    shown = share > LEAST_SHOWN
+    shown = share > 0.5
     shown[:1] = True
     return np.linalg.qr(coefficients[:, shown])[0]
 
@@ -159,7 +152,7 @@ def of_blocks(start: Candidate, read: Peeled, charted: tuple[int, ...] = ()) -> 
     blocks = as_many_as(facts.n_asked, peeling)
     if len(blocks) == 1:
         refused = None if facts.n_asked else _of_refused(start, peeling)
-        one = replace(start, read=read, kinds=frozenset({"one"} | moves))
+        one = replace(start, read=read, kinds={"one"} | moves)
         return _with_doubts(measured(one)) if refused is None else refused
     make = partial(
         make_factors,
@@ -173,22 +166,14 @@ def of_blocks(start: Candidate, read: Peeled, charted: tuple[int, ...] = ()) -> 
         # The lowest function of a process on an interval tells all places, although it hardly
         # changes inside a well.
         factors, readings = make(charted=[1 if each else None for each in bent])
-    placer: Any
     raw, placer = integrated(factors, readings, operator)
-    factors = raw
+    details, kinds = clusters_of_factors(raw), {start.sense} | moves
+    several = replace(start, kinds=kinds, factors=raw, placer=placer, read=read, details=details)
+    several = replace(several, raw=raw, readings=readings)
     # That samples fill the product of corrected places would be no evidence.
     if operator.lagged:
-        factors, placer = unmixed(raw, readings, operator)
-    several = replace(
-        start,
-        kinds=frozenset({start.sense} | moves),
-        factors=factors,
-        placer=placer,
-        read=read,
-        raw=raw,
-        readings=readings,
-        details=clusters_of_factors(raw),
-    )
+        factors, corrected = unmixed(raw, readings, operator)
+        several = replace(several, factors=factors, placer=corrected)
     return _with_doubts(measured(several))
 
 
@@ -226,20 +211,14 @@ def dimensions_of(peeling: Peeling, operator: Operator) -> Dimensions:
     if missing and operator.points is not None and look.blocks:
         # On the paper's rectangle, whose noise of .05 counts as a third dimension, this saves
         # computing 400 functions: 5 s instead of 40 at 10,000 samples.
-        samples = operator.distinct_points
-        missing = not leaves_noise(_places(look), np.asarray(samples))
+        samples, places = operator.distinct_points, []
+        for block in look.blocks:
+            eigenvalues = look.geometry.rayleigh(block)
+            lowest = block[:, : geometry.batch_size(eigenvalues)]
+            # In units of length: a function of eigenvalue l has gradients of mean square l.
+            places.append(look.geometry.values(lowest / np.sqrt(eigenvalues[0])))
+        missing = not leaves_noise(np.hstack(places), np.asarray(samples))
     return Dimensions(of_data, of_blocks, missing)
-
-
-def _places(look: Look) -> np.ndarray:
-    """Return where samples lie on the blocks, (n, c), in units of length."""
-    places = []
-    for block in look.blocks:
-        eigenvalues = look.geometry.rayleigh(block)
-        lowest = block[:, : geometry.batch_size(eigenvalues)]
-        # A function of eigenvalue l has gradients of mean square l.
-        places.append(look.geometry.values(lowest / np.sqrt(eigenvalues[0])))
-    return np.hstack(places)
 
 
 def require_as_many(asked: int | None, count: int) -> None:
@@ -330,19 +309,22 @@ def by_terms(model: Model, operator: Operator, facts: Facts, tried: Tried) -> Ca
     preparation = operator.preparation
     total = replace(find(samples), noise=preparation.noise if preparation else 0.0)
     factors = total.factors(operator.points)
-    kinds = frozenset({"sum" if len(factors) > 1 else "one term"})
-    placer = ByTerms(total)
-    candidate = Candidate(model.name, model.sense, operator, facts, kinds, factors, placer, total)
-    candidate = replace(candidate, strict=model.strict, rng=rng, warned=total.warned)
-    candidate = measured(candidate)
-    right = all(CRITERIA[test.kind].coordinates not in FALSE for test in candidate.failed)
+    kinds = {"sum" if len(factors) > 1 else "one term"}
+    start = Candidate(model.name, model.sense, operator, facts, strict=model.strict, rng=rng)
+    start = replace(start, kinds=kinds, factors=factors, placer=ByTerms(total), read=total)
+    candidate = measured(replace(start, warned=total.warned))
+    right = all(
+        CRITERIA[test.kind].coordinates in ("unclear", "right") for test in candidate.failed
+    )
     # Factors may be confirmed by another model. Those of a handful of samples or of noise show
     # nothing.
     if len(factors) > 1 and right and probability_of(candidate, 1.0) >= 0.05:
-        enough = len(samples) >= CRITERIA["samples"].limit and not total.is_cloud
-        if enough:
-            candidate = replace(candidate, halves=agreement(total, samples, find, rng=rng))
-        candidate = measured(candidate, {"halves of a sum"}, first=True)
+        agreed = NOT_MEASURED
+        if len(samples) >= CRITERIA["samples"].limit and not total.is_cloud:
+            agreed = agreement(total, samples, find, rng=rng)
+        tests, candidate = candidate.tests, replace(candidate, halves=agreed, tests=())
+        candidate = measured(candidate, {"halves of a sum"})
+        candidate = replace(candidate, tests=(*candidate.tests, *tests))
     candidate = _with_divided_terms(candidate, most, rng)
     require_as_many(facts.n_asked, len(candidate.factors))
     yield candidate
@@ -365,12 +347,15 @@ def _with_divided_terms(candidate: Candidate, most: int, rng: Generator) -> Cand
             continue
         points = candidate.read.points(candidate.operator.samples, number)
         part = _part_of_term(points, candidate.facts, room + 1, rng)
-        if part is None or not _is_nearly_a_product(part):
+        if part is None:
             factors.append(factor)
             choice = Choice(1, "the surface is not a product of lengths by itself")
         else:
             inner[number] = part
-            factors += _factors_of_term(factor, part)
+            sure = np.where(part.operator.graph.outliers, 0.0, factor.confidence)
+            factors += [
+                replace(each, confidence=np.minimum(each.confidence, sure)) for each in part.factors
+            ]
             room -= len(part.factors) - 1
             why = "the surface is a product of lengths by itself, or nearly"
             choice = Choice(len(part.factors), why)
@@ -396,9 +381,13 @@ def _with_divided_terms(candidate: Candidate, most: int, rng: Generator) -> Cand
 
 
 def _part_of_term(points: np.ndarray, facts: Facts, most: int, rng: Generator) -> Candidate | None:
-    """Return the factors of a surface, at most so many."""
+    """Return the factors of a surface, at most so many; None if it is not to be divided.
+
+    Its motions may change each other a little. Spheroids and other surfaces of revolution fail
+    "product" as well, a sheared torus "skew": they stay whole.
+    """
     # What the caller set for the samples, such as a bandwidth, need not fit a surface.
-    settings = facts.spectral
+    settings = facts.operator.settings
     spectral = DiffusionSettings(preparation="none", n_jobs=settings.n_jobs, device=settings.device)
     operator = diffuse(points, spectral, rng=rng)
     facts = replace(facts, operator=operator, n_asked=None, rng=rng, streams={})
@@ -408,26 +397,9 @@ def _part_of_term(points: np.ndarray, facts: Facts, most: int, rng: Generator) -
         with suppress(NothingFoundError):
             (part,) = by_blocks(model, operator, replace(facts, n_asked=asked), ())
             if len(part.factors) <= most:
-                return part
+                right = all(CRITERIA[test.kind].coordinates == "right" for test in part.failed)
+                return part if part.is_sound and right and not part.fails("skew") else None
     return None
-
-
-def _is_nearly_a_product(part: Candidate) -> bool:
-    """Return whether a surface is to be divided: its motions may change each other a little.
-
-    Spheroids and other surfaces of revolution fail "product" as well, a sheared torus "skew": they
-    stay whole.
-    """
-    right = all(CRITERIA[test.kind].coordinates == "right" for test in part.failed)
-    return part.is_sound and right and not part.fails("skew")
-
-
-def _factors_of_term(term: Factor, part: Candidate) -> list[Factor]:
-    """Return the factors of a divided term, as factors of the sum."""
-    sure = np.where(part.operator.graph.outliers, 0.0, term.confidence)
-    return [
-        replace(factor, confidence=np.minimum(factor.confidence, sure)) for factor in part.factors
-    ]
 
 
 # Readers of coordinates that separate, and of triplets.
@@ -441,12 +413,12 @@ def by_separation(model: Model, operator: Operator, facts: Facts, tried: Tried) 
 
     rng = facts.stream(model.name)
     read = find_separation(operator, facts.n_asked, commutes=commutes, rng=rng)
-    kinds = frozenset({"web"})
+    kinds = {"web"}
     web = measured(Candidate(model.name, model.sense, operator, facts, kinds, read=read))
     yield web
     if read.web is None or web.failed:
         return
-    several = replace(web, strict=model.strict, kinds=frozenset({"separable"}))
+    several = replace(web, strict=model.strict, kinds={"separable"})
     for factors, readings in factorings(read, operator):
         candidate = measured(replace(several, factors=factors, placer=ByFunctions(readings)))
         yield candidate
@@ -472,7 +444,7 @@ def by_triplets(model: Model, operator: Operator, facts: Facts, tried: Tried) ->
         exclude=asked.exclude,
         rng=facts.stream(model.name),
     )
-    kinds = frozenset({"triplets" if read.groups else "no triplets"})
+    kinds = {"triplets" if read.groups else "no triplets"}
     candidate = Candidate(model.name, model.sense, operator, facts, kinds, read=read)
     if read.groups:
         assert read.cut is not None
@@ -498,7 +470,7 @@ def on_line(model: Model, operator: Operator, facts: Facts, tried: Tried) -> Can
     if along is not None and len(shares := clusters(along)) > 1:
         gaps = f", and fall into {clusters_in_words(shares)}"
     factors, placer = whole_factor(operator, on_line=along is not None)
-    kinds = frozenset({"asked" if facts.n_asked else "line"})
+    kinds = {"asked" if facts.n_asked else "line"}
     start = Candidate(model.name, model.sense, operator, facts, kinds, factors, placer, gaps)
     yield measured(start)
 
@@ -512,7 +484,7 @@ def by_roots(model: Model, operator: Operator, facts: Facts, tried: Tried) -> Ca
     Of 40 random problems with counts, the geometry of all 22 products of roots was likely, so that
     no other model is tried where it is not.
     """
-    renewed = facts.renewed(operator=operator)
+    renewed = facts.renewed(operator)
     candidates = facts.search(renewed, only_likely=True)
     best = likeliest(candidates) if candidates else None
     likely = best is not None and (best.is_likely or not facts.is_free)
@@ -605,10 +577,8 @@ def _is_no_product_but_for_moves(facts: Facts, tried: Tried) -> bool:
     # How samples move on the factors does not depend on their lengths.
     if not tried or facts.operator.metric is None:
         return False
-    failed = likeliest(tried).failed
-    in_one = not likeliest(tried).factors
-    of_places = [test for test in failed if "moves" not in CRITERIA[test.kind].models]
-    return in_one or bool(of_places)
+    best = likeliest(tried)
+    return not best.factors or any("moves" not in CRITERIA[t.kind].models for t in best.failed)
 
 
 def always(facts: Facts, tried: Tried) -> bool:

@@ -9,6 +9,7 @@ from manifactor.factorize import conclude, search, streams_of
 from manifactor.judging.candidate import Candidate, Facts
 from manifactor.judging.measures.density import Evenness
 from manifactor.operators.operator import DiffusionSettings
+from manifactor.samples.samples import Samples
 from manifactor.settings import FactoringSettings
 
 from .places import interval
@@ -18,11 +19,12 @@ def facts_on(operator, settings=FactoringSettings(), **more):
     """Facts of an operator that was made by hand."""
     samples = operator.samples
     rng = more.pop("rng", np.random.default_rng(0))
+    X = np.zeros((len(operator.graph.distinct), 1)) if samples is None else samples
     return Facts(
-        samples=np.zeros((len(operator.graph.distinct), 1)) if samples is None else samples,
-        spectral=operator.settings,
+        samples=X,
         operator=operator,
         n_asked=settings.n_asked,
+        drawn=Samples(X),
         settings=settings,
         rng=rng,
         streams=streams_of(rng),

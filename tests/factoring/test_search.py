@@ -260,7 +260,7 @@ def test_more_samples_are_advised_only_where_samples_are_even(rng):
     ],
 )
 def test_a_product_needs_places_that_are_little_noise(monkeypatch, shares, passed, words):
-    monkeypatch.setattr(type(FACTS), "signal_shares", lambda *_: shares)
+    monkeypatch.setattr(type(GOOD), "signal_shares", lambda _: shares)
     *_, test = measured(GOOD, {"noise"}).tests
     assert (test.name, test.passed) == ("reliability", passed)
     assert words in test.problem

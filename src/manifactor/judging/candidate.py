@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
+from itertools import count, islice
 from typing import Any
 
 import numpy as np
@@ -10,12 +11,11 @@ from numpy.random import Generator
 
 from manifactor._support.errors import Warned
 from manifactor._support.parameters import Choice
-from manifactor._support.stages import Stages
 from manifactor._support.threads import map_threads
 from manifactor.factors.factor import Factor, Reading
 from manifactor.factors.placing import place_blocks
 from manifactor.judging.evidence import VERDICTS, verdict_of
-from manifactor.judging.measure import Test
+from manifactor.judging.measure import Test, Tested
 from manifactor.judging.measures import product
 from manifactor.judging.measures.density import Evenness, evenness
 from manifactor.judging.measures.places import (
@@ -25,13 +25,14 @@ from manifactor.judging.measures.places import (
     signal_share,
 )
 from manifactor.judging.probability import Sampling
-from manifactor.judging.table import CRITERIA, LOWEST_FUNCTIONS, MEASURES, ONE, PLACED
+from manifactor.judging.table import CRITERIA, MEASURES, PLACED
 from manifactor.models.moves import motion
 from manifactor.models.moves.paths import Pairs
 from manifactor.models.peeling.division import Split
 from manifactor.models.peeling.peeling import Dimensions, Look, Peeling
 from manifactor.models.separable.symmetry import Symmetries
-from manifactor.operators.operator import DiffusionSettings, Operator
+from manifactor.operators.operator import Operator
+from manifactor.samples.samples import Samples
 from manifactor.statistics import NOT_MEASURED, Measurement
 
 
@@ -49,58 +50,64 @@ STREAMS = ("geometry", "sum", "volume", "density", "separable")
 
 def streams_of(rng: Generator) -> dict[str, Generator]:
     """Return random numbers for models: what one finds does not depend on the others."""
-    spawned = dict(zip(STREAMS, rng.spawn(len(STREAMS)), strict=True))
-    return {name: stream for name, stream in spawned.items() if name != "geometry"}
+    # Those of the geometry are the generator itself.
+    return dict(zip(STREAMS[1:], rng.spawn(len(STREAMS))[1:], strict=True))
 
 
 def _nothing(*_: Any, **__: Any) -> Any:
     return None
 
 
-@dataclass
+@dataclass(repr=False)
 class Facts:
     """What is the same for all models: the samples, the settings, and what is measured once."""
 
     samples: Any
-    spectral: DiffusionSettings
     operator: Operator  # of the samples as they are, by lengths
     n_asked: int | None
+    drawn: Samples  # with moves, noise and names of columns
     settings: Any = None  # what the caller set of the factorization
     # Whether all models may be tried, as nothing is set that only some of them know
     is_free: bool = False
-    noise: np.ndarray | None = None
-    moves: Any = None
-    names: Any = None  # of columns
     columns: dict[str, tuple[int, ...]] = field(default_factory=dict)  # no measurements
-    stages: Stages = field(default_factory=lambda: Stages(keeps=False))
     # Halves that tell structure from noise are always the same: `random_state` decides no verdict
     rng: Generator = field(default_factory=lambda: np.random.default_rng(0))
     streams: dict[str, Generator] = field(default_factory=dict)
     densities: dict[int, Evenness] = field(default_factory=dict)
     # A further search of other samples, and the result of what was tried
-    search: Callable[..., Any] = field(default=_nothing, repr=False)
-    conclude: Callable[..., Any] = field(default=_nothing, repr=False)
+    search: Callable[..., Any] = _nothing
+    conclude: Callable[..., Any] = _nothing
     # Operator of the same samples by other settings; the facts of pairs, given a verdict
-    diffuse: Callable[[Mapping[str, Choice]], Operator] = field(default=_nothing, repr=False)
-    again: "Callable[[str], Facts | None] | None" = field(default=None, repr=False)
+    diffuse: Callable[[Mapping[str, Choice]], Operator] = _nothing
+    again: "Callable[[str], Facts | None] | None" = None
     may_be_counts: bool = False
-    report: Callable[[float], None] = field(default=_nothing, repr=False)
-    drawn: Any = None  # samples of the caller, with their rows and moves
-    results: dict[tuple[int, ...], Any] = field(default_factory=dict, repr=False)
-    coupled: dict[int, dict[str, Measurement]] = field(default_factory=dict)
+    report: Callable[[float], None] = _nothing
+    results: dict[tuple[int, ...], Any] = field(default_factory=dict)
 
     def density(self, operator: Operator) -> Evenness:
         """Return how even the samples are; nan where only distances are known."""
         if id(operator) not in self.densities:
-            self.densities[id(operator)] = _density(operator)
+            even, metric = Evenness(NOT_MEASURED, NOT_MEASURED), operator.metric
+            if operator.points is not None:
+                near = metric.chosen(operator.graph.distinct) if metric is not None else None
+                samples = np.asarray(operator.distinct_points)
+                even = evenness(samples, operator.dimension, near)
+            self.densities[id(operator)] = even
         return self.densities[id(operator)]
 
-    def renewed(self, **changes: Any) -> "Facts":
+    def renewed(self, operator: Operator) -> "Facts":
         """Return the facts of a further search, whose random numbers start anew."""
         rng = np.random.default_rng(0)
-        fresh: dict[str, Any] = {"rng": rng, "streams": streams_of(rng) if self.is_free else {}}
-        fresh |= {"densities": {}, "coupled": {}, "results": {}}
-        return replace(self, **(fresh | {"may_be_counts": False, "again": None} | changes))
+        return replace(
+            self,
+            operator=operator,
+            rng=rng,
+            streams=streams_of(rng) if self.is_free else {},
+            densities={},
+            results={},
+            may_be_counts=False,
+            again=None,
+        )
 
     def stream(self, name: str) -> Generator:
         """Return the random numbers of a model, which do not depend on what others find."""
@@ -113,58 +120,16 @@ class Facts:
         spread = self.density(operator).spread
         return Sampling(len(operator.graph.distinct), operator.dimension, spread)
 
-    def couplings(self, candidate: "Candidate") -> dict[str, Measurement]:
-        """Return how far moves on the factors depend on each other; {} for one factor."""
-        path = candidate.operator.path
-        if path is None or len(candidate.factors) < 2:
-            return {}
-        if id(candidate) not in self.coupled:
-            moves = path.moves(motion.time_of_move(motion.TESTED_MOVE, max(candidate.rates)))
-            locate = candidate.placer.locator(
-                candidate.factors, candidate.operator, 2 * len(moves[0])
-            )
-            places = [[each.embedding for each in place_blocks(some, locate)] for some in moves]
-            self.coupled[id(candidate)] = motion.couplings(
-                *places, n_repeats=path.n_repeats, jointly=isinstance(path, Pairs)
-            )
-        return self.coupled[id(candidate)]
-
-    def signal_shares(self, candidate: "Candidate") -> list[float]:
-        """Return the share of each factor's variance that noise of known size leaves.
-
-        Noise of the same size is added to the samples once more; how far it moves the places
-        estimates how far the noise already present has moved them.
-        """
-        # Placing is written for the host's side of a device.
-        operator = candidate.operator.settled()
-        samples, preparation = operator.samples, operator.preparation
-        assert self.noise is not None
-        noise = prepared_noise(self.noise, len(samples), preparation=preparation, rng=self.rng)
-        locate = candidate.placer.locator(candidate.factors, operator, len(samples))
-        moved = place_blocks(samples + noise, locate)
-        pairs = zip(candidate.factors, moved, strict=True)
-        return [signal_share(factor.embedding, after.embedding) for factor, after in pairs]
-
-
-def _density(operator: Operator) -> Evenness:
-    if operator.points is None:
-        return Evenness(NOT_MEASURED, NOT_MEASURED)
-    samples = operator.distinct_points
-    metric = operator.metric
-    if metric is not None:
-        metric = metric.chosen(operator.graph.distinct)
-    return evenness(np.asarray(samples), operator.dimension, metric)
-
 
 @dataclass(frozen=True)
-class Candidate:
+class Candidate(Tested):
     """Factors that a model proposes; none where it finds that the data are one factor."""
 
     model: str  # name of the row of the table of models
     sense: str  # in which the data are a product
     operator: Operator
     facts: Facts = field(repr=False)
-    kinds: frozenset[str] = frozenset()  # kinds of results whose measures are taken
+    kinds: Set[str] = frozenset()  # kinds of results whose measures are taken
     factors: tuple[Factor, ...] = ()
     placer: Any = None  # of new samples on the factors
     read: Any = None  # what the factors were read from, such as `Peeled` or a `Sum`
@@ -208,11 +173,6 @@ class Candidate:
         return [float(factor.eigenvalues[0]) for factor in self.factors]
 
     @property
-    def lowest_functions(self) -> np.ndarray:
-        """The lowest functions but the constant, (n_samples, r)."""
-        return self.operator.spectrum.functions[:, 1 : 1 + LOWEST_FUNCTIONS]
-
-    @property
     def inliers(self) -> np.ndarray:
         """Whether each sample is in the graph, (n_samples,)."""
         return ~self.operator.graph.outliers
@@ -225,24 +185,40 @@ class Candidate:
     @cached_property
     def placed(self) -> PlacedSamples | None:
         """Samples with their coordinates in one unit of length; None if distances are known."""
-        factors, points = self.as_read, self.operator.points
-        if points is None:
+        if self.operator.points is None:
             return None
-        return place_samples(
-            [factor.embedding for factor in factors],
-            [factor.dimension for factor in factors],
-            points,
-            inliers=self.inliers,
-        )
+        places = [factor.embedding for factor in self.as_read]
+        dimensions = [factor.dimension for factor in self.as_read]
+        return place_samples(places, dimensions, self.operator.points, inliers=self.inliers)
 
-    @property
-    def failed(self) -> tuple[Test, ...]:
-        """Tests that were not passed."""
-        return tuple(test for test in self.tests if not test.passed)
+    @cached_property
+    def couplings(self) -> dict[str, Measurement]:
+        """How far moves on the factors depend on each other; {} for one factor."""
+        path = self.operator.path
+        if path is None or len(self.factors) < 2:
+            return {}
+        moves = path.moves(motion.time_of_move(motion.TESTED_MOVE, max(self.rates)))
+        locate = self.placer.locator(self.factors, self.operator, 2 * len(moves[0]))
+        places = [[each.embedding for each in place_blocks(some, locate)] for some in moves]
+        jointly = isinstance(path, Pairs)
+        return motion.couplings(*places, n_repeats=path.n_repeats, jointly=jointly)
 
-    def fails(self, *names: str) -> bool:
-        """Return whether one of some tests was not passed."""
-        return any(test.name in names for test in self.failed)
+    def signal_shares(self) -> list[float]:
+        """Return the share of each factor's variance that noise of known size leaves.
+
+        Noise of the same size is added to the samples once more; how far it moves the places
+        estimates how far the noise already present has moved them.
+        """
+        # Placing is written for the host's side of a device.
+        operator, facts = self.operator.settled(), self.facts
+        samples, preparation = operator.samples, operator.preparation
+        assert facts.drawn.noise is not None
+        size = facts.drawn.noise
+        noise = prepared_noise(size, len(samples), preparation=preparation, rng=facts.rng)
+        locate = self.placer.locator(self.factors, operator, len(samples))
+        moved = place_blocks(samples + noise, locate)
+        pairs = zip(self.factors, moved, strict=True)
+        return [signal_share(factor.embedding, after.embedding) for factor, after in pairs]
 
     @property
     def leakage(self) -> np.ndarray:
@@ -257,11 +233,6 @@ class Candidate:
             members = np.array(self.terms[number]) - 1
             leakage[np.ix_(members, members)] = inner.leakage
         return leakage
-
-    @property
-    def measured(self) -> dict[str, float]:
-        """The measured numbers by their names."""
-        return {test.name: test.value for test in self.tests}
 
     @property
     def splits(self) -> tuple[Split, ...]:
@@ -291,27 +262,24 @@ class Candidate:
         return self.alike or getattr(self.read, "symmetries", None)
 
     @property
-    def is_unrated(self) -> bool:
-        """Whether it is unlike the results that the probability was learnt from."""
-        unlike = {"triplets", "no triplets", "line", "asked"}
-        return self.sense == "dynamics" or bool(self.kinds & unlike)
-
-    @property
     def terms(self) -> tuple[tuple[int, ...], ...]:
         """Numbers of the factors of each term of a sum, from 1, where a term has several."""
         if not self.inner:
             return ()
-        count = len(self.as_read)
-        sizes = [len(self.inner[k].factors) if k in self.inner else 1 for k in range(count)]
-        ends = np.cumsum(sizes)
-        return tuple(
-            tuple(range(int(end - size + 1), int(end + 1)))
-            for size, end in zip(sizes, ends, strict=True)
-        )
+        numbers = count(1)
+        sizes = [
+            len(self.inner[k].factors) if k in self.inner else 1 for k in range(len(self.as_read))
+        ]
+        return tuple(tuple(islice(numbers, size)) for size in sizes)
 
     def value(self, name: str) -> float:
         """Return a measured number; nan where it was not measured."""
         return self.numbers[name].value if name in self.numbers else NOT_MEASURED
+
+    @property
+    def verdict(self) -> str:
+        """The verdict that follows from the tests."""
+        return verdict_of(self.tests, len(self.factors), self.sense)
 
     @property
     def is_sound(self) -> bool:
@@ -328,7 +296,7 @@ class Candidate:
     def is_likely(self) -> bool:
         """Whether such results are right often enough to be returned."""
         if np.isnan(self.probability):
-            return verdict_of(self.tests, len(self.factors), self.sense) == "product"
+            return self.verdict == "product"
         return self.probability >= CRITERIA["probability"].limit
 
 
@@ -350,11 +318,10 @@ def rank(candidate: Candidate, highest: float = NOT_MEASURED) -> tuple:
     # directions. With the cosine alone, which is noisy itself, 47 of 67 ellipsoids of 800 to 1,700
     # samples had right coordinates; with both, 56.
     error = 1 - candidate.value("explained") + candidate.value("crossing") ** 2
-    verdict = verdict_of(candidate.tests, len(candidate.factors), candidate.sense)
     return (
         candidate.is_likely,
         not probability < highest - NEARLY,
-        -[*VERDICTS].index(verdict),
+        -[*VERDICTS].index(candidate.verdict),
         probability,
         *(-wrong, -len(tests), -np.nan_to_num(error)),
     )
@@ -362,13 +329,16 @@ def rank(candidate: Candidate, highest: float = NOT_MEASURED) -> tuple:
 
 def likeliest(candidates: Sequence[Candidate]) -> Candidate:
     """Return the best candidate; of equal ones, the first."""
-    highest = max((c.probability for c in candidates if not np.isnan(c.probability)), default=0.0)
+    highest = highest_probability(candidates)
     return max(candidates, key=lambda candidate: rank(candidate, highest))
 
 
-def measured(
-    candidate: Candidate, kinds: Set[str] = frozenset(), *, first: bool = False
-) -> Candidate:
+def highest_probability(candidates: Sequence[Candidate]) -> float:
+    """Return the probability of the likeliest division into several factors; 0 if not known."""
+    return max((c.probability for c in candidates if not np.isnan(c.probability)), default=0.0)
+
+
+def measured(candidate: Candidate, kinds: Set[str] = frozenset()) -> Candidate:
     """Return a candidate with measures of its kinds, or of others, and with their tests."""
     facts, kinds = candidate.facts, kinds or candidate.kinds
     rows = [row for row in MEASURES if row.models & kinds]
@@ -376,26 +346,23 @@ def measured(
     if kinds & PLACED and candidate.placed is not None:
         _ = candidate.placed.local_fits, candidate.placed.halves
     if "moves" in kinds:
-        facts.couplings(candidate)
+        _ = candidate.couplings
     # Only one of them draws random numbers: results do not depend on the order of threads.
     values = map_threads(lambda row: row.of(candidate, facts), rows)
-    numbers, tests = dict(candidate.numbers), []
+    numbers, tests = dict(candidate.numbers), list(candidate.tests)
     n_samples = None if candidate.operator.points is None else len(candidate.operator.points)
     for row, value in zip(rows, values, strict=True):
         if value is None:
             continue
         number = value if isinstance(value, Measurement) else Measurement(float(value))
         numbers[row.name] = number
-        criterion = CRITERIA.get(row.name)
-        if criterion is None:  # it is only told
+        if row.name not in CRITERIA:  # it is only told
             continue
-        test = criterion.judge(
-            number, n_samples=n_samples, strict=candidate.strict, sense=candidate.sense
-        )
+        judge = partial(CRITERIA[row.name].judge, n_samples=n_samples, sense=candidate.sense)
+        test = judge(number, strict=candidate.strict)
         if not (test.passed and row.only_failed):
             tests.append(test)
         # Tests of one factor after the first that fails rest on what it denies.
-        if row.models & ONE and not test.passed:
+        if "one" in row.models and not test.passed:
             break
-    tests = [*tests, *candidate.tests] if first else [*candidate.tests, *tests]
     return replace(candidate, numbers=numbers, tests=tuple(tests))

@@ -2,17 +2,16 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from shutil import get_terminal_size
 from textwrap import fill
-from typing import Any
 
 import numpy as np
 
 from manifactor._support.errors import listed
-from manifactor.judging.measure import Measure, Test
-from manifactor.judging.table import CRITERIA, MOVES, SENSES
+from manifactor.judging.measure import Measure, Test, Tested
+from manifactor.judging.table import CRITERIA, SENSES
 from manifactor.models.separable.separation import Warp
 from manifactor.models.separable.symmetry import Symmetries
 from manifactor.statistics import NOT_MEASURED
@@ -56,10 +55,6 @@ USE = {
     "partial": "Compare the coordinates with something else that is known before you use them.",
     "one factor": "Use its coordinate: it orders the samples.",
 }
-FIT_PIECES = (
-    "Fit each of the {} pieces that the samples fall into by itself (`components_`), and compare."
-)
-USE_ANGLES = "Use both angles of the torus: together they describe every sample."
 # Tests of the coordinate on one curve; all others ask whether the data divide.
 OF_A_CURVE = ("reliability", "views", "consistency")
 
@@ -97,12 +92,6 @@ def answer_of(tests: Iterable[Test]) -> str:
     return next(filter(None, (CRITERIA[name].answer for name in failed)), "one factor")
 
 
-# Fewer samples are few: a thousand show most products of two curves.
-FEW_SAMPLES = 1000
-# Answers of tests that say why there is one factor.
-WHY_ONE = ("one factor", "no product")
-
-
 @dataclass(frozen=True)
 class DataKnown:
     """What is known of the data beside the tests, as far as advice depends on it."""
@@ -119,7 +108,7 @@ class DataKnown:
 
 
 @dataclass(frozen=True)
-class Evidence:
+class Evidence(Tested):
     """Tests of a factorization and the verdict that follows from them.
 
     ``str()`` is the verdict in three sentences: what was found, how sure it is, what to do.
@@ -229,15 +218,6 @@ class Evidence:
         return "; ".join([*plain[:2], "and more"][: max(len(plain), 1)])
 
     @property
-    def failed(self) -> tuple[Test, ...]:
-        """Tests that were not passed."""
-        return tuple(test for test in self.tests if not test.passed)
-
-    def fails(self, *names: str) -> bool:
-        """Return whether one of some tests was not passed."""
-        return any(test.name in names for test in self.failed)
-
-    @property
     def reason(self) -> str:
         """Problems of the failed tests, joined by semicolons.
 
@@ -265,19 +245,19 @@ class Evidence:
 
         It follows from the tests that failed and from what is known of the data.
         """
-        failed = [test.kind for test in self.failed]
-        if self.known.clusters:
-            return self.known.clusters
+        failed, known = [test.kind for test in self.failed], self.known
+        if known.clusters:
+            return known.clusters
+        if self.n_factors < 2:
+            known = replace(known, n_samples=None)
         if self.verdict == "one factor":
             # One curve is an answer, and few samples show it.
-            own = [name for name in failed if name in (*OF_A_CURVE, "samples")]
-            return advise(own, replace(self.known, n_samples=None))
-        if self.verdict == "none":
+            failed = [kind for kind in failed if kind in (*OF_A_CURVE, "samples")]
+        elif self.verdict == "none":
             # There are no coordinates on several factors to be used, and twice the samples made
             # such a result better in 1 of 53 cases.
             failed = [kind for kind in failed if kind in CRITERIA and CRITERIA[kind].answer]
-            return advise(failed, replace(self.known, n_samples=None))
-        return advise(failed, self.known)
+        return advise(failed, known)
 
     def value(self, name: str) -> float:
         """Return the measured value of a test; nan where there is no such test."""
@@ -319,11 +299,11 @@ class Evidence:
         If a test failed, or if it is `unlike` them, the result is not among those that the
         probability was learnt from.
         """
-        more: dict[str, Any] = {"headline": headline, "found": found}
-        more["tests"] = (*self.tests, *tests)
+        known = replace(self.known, clusters=clusters)
+        more = replace(self, tests=(*self.tests, *tests), known=known)
         if unlike or not all(test.passed for test in tests):
-            more |= {"probability": NOT_MEASURED, "probabilities": ()}
-        return replace(self, known=replace(self.known, clusters=clusters), **more)
+            more = replace(more, probability=NOT_MEASURED, probabilities=())
+        return replace(more, headline=headline, found=found)
 
     def __str__(self) -> str:
         return "\n".join(map(wrapped, (*self.sentences, "Details: `evidence_.explanation`.")))
@@ -333,9 +313,13 @@ class Evidence:
         """The verdict in up to three sentences: what was found, how sure it is, what to do."""
         what_to_do = self.advice or USE.get(self.verdict, "")
         if self.known.pieces > 1 and not self.advice:
-            what_to_do = FIT_PIECES.format(self.known.pieces)
+            what_to_do = (
+                f"Fit each of the {self.known.pieces} pieces that the samples fall into by itself "
+                "(`components_`), and compare."
+            )
         if self.symmetries is not None and self.symmetries.angles is not None:
-            what_to_do = self.known.columns or USE_ANGLES
+            angles = "Use both angles of the torus: together they describe every sample."
+            what_to_do = self.known.columns or angles
         if np.isfinite(self.probability):
             what_to_do = RATE_OF_ADVICE.sub("", what_to_do)
         if self.probability < CRITERIA["certainty"].limit:
@@ -358,29 +342,21 @@ class Evidence:
         return f"Results like this were right in {share} of simulated problems{each}."
 
     @property
-    def tests_sentence(self) -> str:
-        """How many tests failed, and what is wrong, with numbers."""
-        total, failed = len(self.tests), len(self.failed)
-        if not failed:
-            return f"All {total} tests were passed."
-        if self.verdict == "one factor" and not self.fails(*OF_A_CURVE):
-            return _sentence(self.reason)
-        return _sentence(f"{failed} of {total} tests failed: {self.reason}")
-
-    @property
     def explanation(self) -> str:
         """What lies behind the three sentences: tests, numbers, and remarks of the method."""
-        sentences = [self.tests_sentence]
+        total, failed = len(self.tests), len(self.failed)
+        if not failed:
+            sentences = [f"All {total} tests were passed."]
+        elif self.verdict == "one factor" and not self.fails(*OF_A_CURVE):
+            sentences = [_sentence(self.reason)]
+        else:
+            sentences = [_sentence(f"{failed} of {total} tests failed: {self.reason}")]
         if self.verdict in ("product", "separable"):
             sentences.append(SENSES.get(self.sense, ""))
         if self.verdict == "separable" and self.warp is not None:
             sentences.append(str(self.warp))
-        if self.symmetries is not None:
-            sentences.append(self._symmetries_in_words(self.symmetries))
-        sentences += self._terms_in_words()
-        sentences += self._numbers_in_words()
-        if self.details:
-            sentences.append(_sentence(self.details))
+        sentences += [*self._symmetries_in_words(), *self._terms_in_words()]
+        sentences += [*self._numbers_in_words(), _sentence(self.details)]
         return " ".join(filter(None, sentences))
 
     @property
@@ -400,72 +376,61 @@ class Evidence:
         known = [f"factor {number} {share}" for number, share in shares if share]
         return ", ".join(known) if self.verdict == "partial" else ""
 
-    def _symmetries_in_words(self, found: Symmetries) -> str:
-        """A sentence on symmetries that tell the shape; "" for others."""
-        angles = "" if found.angles is None else " Two angles describe every sample."
+    def _symmetries_in_words(self) -> Iterator[str]:
+        """Sentences on symmetries that tell the shape."""
+        found = self.symmetries
+        if found is None:
+            return
         if found.is_homogeneous:
-            alike = f"Every sample looks like every other, as on {found}."
-            return f"{'' if self.fails('unique') else alike}{angles}".strip()
-        if found.name is None or self.verdict != "separable":
-            return ""
-        return f"The data look the same after every rotation, as {found} does."
+            if not self.fails("unique"):
+                yield f"Every sample looks like every other, as on {found}."
+            if found.angles is not None:
+                yield "Two angles describe every sample."
+        elif found.name is not None and self.verdict == "separable":
+            yield f"The data look the same after every rotation, as {found} does."
 
-    def _terms_in_words(self) -> list[str]:
+    def _terms_in_words(self) -> Iterator[str]:
         """A sentence on each term of a sum that has several factors."""
-        sentences = []
         for number, factors in enumerate(self.terms, start=1):
-            if len(factors) == 1:
-                continue
-            inside = [test for test in self.failed if test.is_of_term(number)]
-            how_far = "nearly a product" if inside else "a product"
-            sentences.append(
-                f"Factors {listed(map(str, factors))} together are term {number} of the sum, which "
-                f"is {how_far} by itself."
-            )
-        return sentences
+            if len(factors) > 1:
+                inside = any(test.is_of_term(number) for test in self.failed)
+                how_far = "nearly a product" if inside else "a product"
+                yield (
+                    f"Factors {listed(map(str, factors))} together are term {number} of the sum, "
+                    f"which is {how_far} by itself."
+                )
 
-    def _worst(self, kind: str) -> float:
-        """The worst value of the tests of one kind, over the terms of a sum."""
-        tests = [test for test in self.tests if test.kind == kind]
-        worst = min if tests[0].at_least else max
-        return worst(test.value for test in tests)
-
-    def _numbers_in_words(self) -> list[str]:
+    def _numbers_in_words(self) -> Iterator[str]:
         """Sentences about measured numbers that the reason does not mention."""
         passed = {test.name for test in self.tests if test.passed}
-        sentences = [
-            sentence.format(self._worst(name))
-            for name, sentence in SENTENCES.items()
-            if name in passed
-        ]
-        if np.isfinite(self.dependence):
-            sentences.append(self._dependence_in_words())
-        if "reliability" in passed:
-            # An estimated share never reads as 100 %.
-            share = min(self.reliability, 0.99)
-            sentences.append(
-                f"At least {share:.0%} of the variance of the coordinates on every factor "
-                "is signal, not noise."
-            )
-        return sentences
-
-    def _dependence_in_words(self) -> str:
-        """Whether coordinates are statistically dependent, which a product allows."""
+        for name, sentence in SENTENCES.items():
+            if name in passed:
+                # Over the terms of a sum.
+                worst = max if CRITERIA[name].at_most else min
+                yield sentence.format(worst(t.value for t in self.tests if t.kind == name))
         p = self.dependence
         if p > CRITERIA["independence"].limit:
-            return (
+            yield (
                 f"The coordinates show no clear dependence on each other (permutation p = {p:.3f})."
             )
         # Below this leakage a significant dependence does not matter.
-        if np.nanmax(self.leakage) < 0.05:
-            return (
+        elif np.isfinite(p) and np.nanmax(self.leakage) < 0.05:
+            yield (
                 "The coordinates are nearly independent: what one tells of another is "
                 f"significant but small (p = {p:.3f})."
             )
-        return (
-            "The samples do not fill the product evenly: a coordinate on one factor tells "
-            f"something of another (p = {p:.3f}). A product allows that."
-        )
+        elif np.isfinite(p):
+            yield (
+                "The samples do not fill the product evenly: a coordinate on one factor tells "
+                f"something of another (p = {p:.3f}). A product allows that."
+            )
+        if "reliability" in passed:
+            # An estimated share never reads as 100 %.
+            share = min(self.reliability, 0.99)
+            yield (
+                f"At least {share:.0%} of the variance of the coordinates on every factor "
+                "is signal, not noise."
+            )
 
 
 def percent(share: float) -> str:
@@ -478,7 +443,7 @@ def percent(share: float) -> str:
 
 
 def _sentence(phrase: str) -> str:
-    return phrase[0].upper() + phrase[1:].rstrip(".") + "."
+    return phrase and phrase[0].upper() + phrase[1:].rstrip(".") + "."
 
 
 def shapes_in_words(shapes: Iterable[str]) -> str:
@@ -524,7 +489,8 @@ def advise(failed: Iterable[str], known: DataKnown = DataKnown()) -> str:
     if cause:
         # What noise or few samples may cause is not a sign of anything else, and more samples are
         # advised once. Why there is one factor says what to do in any case.
-        tests = [each for each in tests if each.robust or each.answer in WHY_ONE]
+        why_one = ("one factor", "no product")
+        tests = [each for each in tests if each.robust or each.answer in why_one]
     # Tests that fail for the same reason have the same advice.
     pieces = [*cause, *_of_tests(tests, known, bool(cause))]
     different = {RATE_OF_ADVICE.sub("", piece): piece for piece in pieces if piece}
@@ -546,9 +512,9 @@ def _of_data(failed: Sequence[Measure], known: DataKnown) -> list[str]:
             f"Reduce the noise, which makes up {known.noise:.0%} of the variance that the fit "
             f"sees: {how}. More samples help, too."
         )
-    if unsure and known.n_samples is not None and known.n_samples < FEW_SAMPLES:
+    if unsure and known.n_samples is not None and known.n_samples < 1000:
         advice.append(
-            f"Add samples: {known.n_samples} are few, and {FEW_SAMPLES} show most products of two "
+            f"Add samples: {known.n_samples} are few, and 1000 show most products of two "
             "curves (twice as many gave a surer verdict in 10 of 12 such cases)."
         )
     return advice
@@ -571,5 +537,5 @@ def _of_tests(tests: Sequence[Measure], known: DataKnown, unsure: bool) -> list[
     shown = grave if grave or unsure else failed
     criteria = (criterion for name, criterion in CRITERIA.items() if name in shown)
     # What moves show comes before what lengths in units of them show.
-    ordered = sorted(criteria, key=lambda criterion: criterion.models != MOVES)
+    ordered = sorted(criteria, key=lambda criterion: criterion.models != {"moves"})
     return [criterion.advice for criterion in ordered]

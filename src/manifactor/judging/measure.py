@@ -1,6 +1,6 @@
 """A measure: what is measured of a result, and the test that compares it with a limit."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from dataclasses import KW_ONLY, dataclass, field, replace
 from math import inf
 from typing import Any, ClassVar
@@ -80,6 +80,21 @@ class Test:
         )
 
 
+class Tested:
+    """What has tests."""
+
+    tests: tuple[Test, ...]
+
+    @property
+    def failed(self) -> tuple[Test, ...]:
+        """Tests that were not passed."""
+        return tuple(test for test in self.tests if not test.passed)
+
+    def fails(self, *names: str) -> bool:
+        """Return whether one of some tests was not passed."""
+        return any(test.name in names for test in self.failed)
+
+
 def _nothing(candidate: Any, facts: Any) -> None:
     """Measure nothing: the number is known elsewhere."""
 
@@ -119,7 +134,7 @@ class Measure:
     wrong_beyond: float = inf  # beyond this, less its noise, coordinates are wrong in any case
     # From a candidate and the facts to a number, to a `Measurement`, or to None
     of: Callable[[Any, Any], float | Measurement | None] = _nothing
-    models: frozenset[str] = frozenset()  # kinds of results that it is measured of
+    models: Set[str] = frozenset()  # kinds of results that it is measured of
     # Whether a test that is passed is left out: most data have nothing that it could find
     only_failed: bool = False
 

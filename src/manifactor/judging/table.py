@@ -7,6 +7,7 @@ rest on the measurements in the comments.
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from math import isnan, nan
 from typing import Any
 
@@ -58,16 +59,11 @@ SENSES = {
 LOWEST_FUNCTIONS = 8
 # Those in which lengths and angles of the samples themselves mean something.
 OF_SAMPLES = tuple(sense for sense in SENSES if sense != "dynamics")
-# Kinds of results that several measures hold in: those of models that read functions, those in
-# which lengths and angles of the samples themselves mean something, all with places on factors, one
-# factor that was found by peeling, and results whose moves are known.
+# Kinds of results: those of models that read functions, and those with places on factors. A model
+# of one's own names "places" for the measures that need coordinates and samples only.
 PEELED = frozenset({"geometry", "volume", "density", "dynamics"})
-# A model of one's own names "places" for the measures that need coordinates and samples only.
 SAMPLED = frozenset({*OF_SAMPLES, "places"})
 PLACED = SAMPLED | {"dynamics"}
-ORTHOGONAL = frozenset({"geometry", "volume", "density", "separable"})
-ONE = frozenset({"one"})
-MOVES = frozenset({"moves"})
 
 MORE_SAMPLES = "Add samples, or remove noise: average, or leave out noisy columns."
 MORE_FUNCTIONS = (
@@ -83,16 +79,18 @@ LOOK_AT_THE_REST = (
     "Use the factors, and look at what they leave: it is not noise, and may be a factor of its own."
 )
 DEFAULT_METHOD = "Leave `method` at its default."
-# `AS_ONE` with the rate that `studies/advice.py` measured; docs/accuracy.md has them all. Advice
-# that helped in fewer than half of its cases is not given: to thin uneven samples (4 of 11) or take
-# their ranks (0 of 7), to fit a part of data that look irreducible (0 of 9), to add samples where
-# no factors were found (1 of 53).
-ONE_BY_BLOCKS = f"{AS_ONE[:-1]} (right in 19 of 22 such cases)."
-ONE_BY_PRODUCTS = f"{AS_ONE[:-1]} (right in 6 of 9 such cases)."
-ONE_BY_PROBABILITY = f"{AS_ONE[:-1]} (right in 11 of 21 such cases)."
+# With the rate that `studies/advice.py` measured; docs/accuracy.md has them all. Advice that helped
+# in fewer than half of its cases is not given: to thin uneven samples (4 of 11) or take their ranks
+# (0 of 7), to fit a part of data that look irreducible (0 of 9), to add samples where no factors
+# were found (1 of 53).
+AS_ONE_RATED = AS_ONE[:-1] + " (right in {} of {} such cases)."
 
 
 # What some measures take of a candidate; the others are one expression, in their row.
+
+
+def _number(name: str) -> Callable[[Any, Any], Measurement | None]:
+    return lambda candidate, facts: candidate.read.number(name)
 
 
 def _coverage(candidate, facts) -> Measurement | None:
@@ -111,7 +109,7 @@ def _resolution(candidate, facts) -> float | None:
 
 
 def _coupling(kind: str) -> Callable[[Any, Any], Measurement | None]:
-    return lambda candidate, facts: facts.couplings(candidate).get(kind)
+    return lambda candidate, facts: candidate.couplings.get(kind)
 
 
 def _in_places(measure: Callable[[Any], Measurement]) -> Callable[[Any, Any], Measurement | None]:
@@ -121,9 +119,8 @@ def _in_places(measure: Callable[[Any], Measurement]) -> Callable[[Any, Any], Me
 
 def _twist_in_data(candidate, facts) -> Measurement | None:
     # In a sum, angles must be independent, too.
-    independent = candidate.sense == "sum"
-    placed = candidate.placed
-    return placed and places.twist_in_data(placed, beside_circles=independent)
+    measure = partial(places.twist_in_data, beside_circles=candidate.sense == "sum")
+    return _in_places(measure)(candidate, facts)
 
 
 def _groups(candidate, facts) -> Measurement:
@@ -163,11 +160,6 @@ def _evenness(candidate, facts) -> Measurement | None:
     return Measurement(even.spread, words={"ratio": even.ratio})
 
 
-def _further_product(candidate, facts) -> float | None:
-    refused = candidate.read.peeling.refused
-    return None if refused is None else refused.product_share
-
-
 def _missing_dimensions(candidate, facts) -> Measurement:
     dimensions = candidate.read.dimensions
     missing = dimensions.data - dimensions.found if dimensions.missing else 0.0
@@ -176,12 +168,15 @@ def _missing_dimensions(candidate, facts) -> Measurement:
 
 
 def _reliability(candidate, facts) -> Measurement:
-    shares = facts.signal_shares(candidate)
+    shares = candidate.signal_shares()
     worst = int(np.argmin(shares))
     # Noise may move coordinates by more than they spread.
     share = max(0.0, float(shares[worst]))
     return Measurement(share, words={"noise_share": 1 - share, "factor": worst + 1})
 
+
+# Rows whose values must be at most their limits; those of all others must be at least that.
+at_most = partial(Measure, at_most=True)
 
 AGREEMENT = Measure(
     "agreement",
@@ -198,7 +193,7 @@ AGREEMENT = Measure(
     of=lambda c, f: max((product.agreement(c.looks[0], each) for each in c.looks[1:]), default=0.0),
     models=PEELED,
 )
-IDENTIFIED = Measure(
+IDENTIFIED = at_most(
     "identified",
     1,  # Comon (1994)
     "number of factors along which the samples are Gaussian",
@@ -206,7 +201,6 @@ IDENTIFIED = Measure(
     "on the units of its columns",
     "Use the coordinates together: Gaussian samples have no preferred axes, and rescaling a "
     "column would change them. Columns in which the factors have edges would fix the axes.",
-    at_most=True,
     # But in a sum, which tells how well the axes of a Gaussian cloud are known: see "axes".
     coordinates="wrong",
     robust=True,
@@ -224,9 +218,9 @@ MEASURES: tuple[Measure, ...] = (
         "Record for longer: in so short a time, independent factors may look dependent.",
         answer="cannot tell",
         of=_coverage,
-        models=MOVES,
+        models={"moves"},
     ),
-    Measure(
+    at_most(
         "connected",
         1,
         "triplets: number of unconnected pieces of the graph of eigenfunctions that occur in a "
@@ -234,10 +228,9 @@ MEASURES: tuple[Measure, ...] = (
         "the factors are not certain: the triplets fall into {value:.0f} unconnected pieces, each "
         "of which the cut may assign either way round",
         DEFAULT_METHOD,
-        at_most=True,
         robust=True,
         of=lambda c, f: c.read.n_pieces,
-        models=frozenset({"triplets"}),
+        models={"triplets"},
     ),
     Measure(
         "groups",
@@ -247,19 +240,18 @@ MEASURES: tuple[Measure, ...] = (
         DEFAULT_METHOD,
         robust=True,
         of=_groups,
-        models=frozenset({"triplets"}),
+        models={"triplets"},
     ),
-    Measure(
+    at_most(
         "unique",
         1,
         "separable: number of symmetries, where they move every sample everywhere",
         "the data are {shape}: every sample looks like every other, and no coordinates stand out",
         AS_ONE,
-        at_most=True,
         answer="one factor",
         robust=True,
         of=lambda c, f: Measurement(float(c.read.count), words={"shape": c.read.symmetries}),
-        models=frozenset({"web"}),
+        models={"web"},
     ),
     Measure(
         "warp",
@@ -271,10 +263,10 @@ MEASURES: tuple[Measure, ...] = (
         "Leave `sense` at its default, which finds products.",
         answer="no product",
         slack=3.0,
-        of=lambda c, f: c.read.number("warp"),
-        models=frozenset({"web"}),
+        of=_number("warp"),
+        models={"web"},
     ),
-    Measure(
+    at_most(
         "turned",
         MOST_OFF,
         "separable: squared distance from samples, turned about an axis of symmetry, to the "
@@ -284,12 +276,11 @@ MEASURES: tuple[Measure, ...] = (
         AS_ONE,
         slack=SLACK,
         slack_power=-0.5,
-        at_most=True,
         answer="no product",
-        of=lambda c, f: c.read.number("turned"),
-        models=frozenset({"web"}),
+        of=_number("turned"),
+        models={"web"},
     ),
-    Measure(
+    at_most(
         "commutator",
         # Up to .0003 on shapes of 3,000 samples that separate, .0009 on those of 2,000. .0006 to
         # .1 on others of 3,000, but for some lenses, which are as near to ellipses.
@@ -301,14 +292,13 @@ MEASURES: tuple[Measure, ...] = (
         AS_ONE,
         slack=130.0,
         slack_power=1.6,
-        at_most=True,
         answer="no product",
-        of=lambda c, f: c.read.number("commutator"),
-        models=frozenset({"web"}),
+        of=_number("commutator"),
+        models={"web"},
     ),
     # A Gaussian separates in radius and angle, and in any pair of axes.
-    replace(IDENTIFIED, of=lambda c, f: c.read.number("identified"), models=frozenset({"web"})),
-    Measure(
+    replace(IDENTIFIED, of=_number("identified"), models={"web"}),
+    at_most(
         "orbits",
         # -.0008 to .0002 in 12 searches of double cones of 3,000 samples, each with other halves.
         # Balls with a hole off the centre may have as little; "strays" sees them.
@@ -318,14 +308,13 @@ MEASURES: tuple[Measure, ...] = (
         "the symmetries found are not exact: their commutator with the Laplacian is {interval} of "
         "their size where {limit:.2g} is allowed",
         AS_ONE,
-        at_most=True,
         answer="no product",
         slack=2.7,
         slack_power=1.0,
-        of=lambda c, f: c.read.number("orbits"),
-        models=frozenset({"web"}),
+        of=_number("orbits"),
+        models={"web"},
     ),
-    Measure(
+    at_most(
         "strays",
         # At most .0005 on 19 solids of 1,000 to 10,000 samples that separate, .001 and more on 6
         # balls with a hole off the centre.
@@ -334,12 +323,11 @@ MEASURES: tuple[Measure, ...] = (
         "the data do not look the same after a turn: turns move {value:.2%} of the samples into "
         "empty space, where {limit:.2%} is allowed, as with a hole",
         AS_ONE,
-        at_most=True,
         answer="no product",
-        of=lambda c, f: c.read.number("strays"),
-        models=frozenset({"web"}),
+        of=_number("strays"),
+        models={"web"},
     ),
-    replace(AGREEMENT, of=lambda c, f: c.halves, models=frozenset({"halves of a sum"})),
+    replace(AGREEMENT, of=lambda c, f: c.halves, models={"halves of a sum"}),
     Measure(
         "product",
         # .97 and more on products, .7 and less on irreducible shapes.
@@ -368,7 +356,7 @@ MEASURES: tuple[Measure, ...] = (
         of=lambda c, f: product.completeness(c.operator.spectrum, c.as_read),
         models=PEELED | {"triplets"},
     ),
-    Measure(
+    at_most(
         "twist",
         # 0 on a product, 1/4 where one turn around a factor reverses the other.
         1 / 8,
@@ -377,14 +365,13 @@ MEASURES: tuple[Measure, ...] = (
         "a factor turns along another, as on a Moebius band: its lowest eigenfunction varies "
         "by {net:.2f} of that factor's lowest eigenvalue where {limit:.2f} are allowed",
         TWISTED,
-        at_most=True,
         about="lengths",
         robust=True,
         answer="no product",
         of=lambda c, f: product.twist(c.looks),
         models=PEELED,
     ),
-    Measure(
+    at_most(
         "modulation",
         # Up to .1 on products, .5 where a twist is cut open.
         1 / 3,
@@ -394,7 +381,6 @@ MEASURES: tuple[Measure, ...] = (
         "{value:.0%}, more than {limit:.0%}, as on a twisted product",
         "Fit a part of the samples, such as one range of a column: the factors change along each "
         "other.",
-        at_most=True,
         about="lengths",
         of=lambda c, f: product.modulation(c.readings, c.operator.spectrum),
         models=PEELED,
@@ -420,7 +406,7 @@ MEASURES: tuple[Measure, ...] = (
         "Use the factors with care: much of the data is not a function of them.",
         coordinates="incomplete",
         of=lambda c, f: 1 - c.read.left,
-        models=frozenset({"sum"}),
+        models={"sum"},
     ),
     Measure(
         "own share",
@@ -431,7 +417,7 @@ MEASURES: tuple[Measure, ...] = (
         "Use the other factors: one of them explains little that the others do not.",
         coordinates="wrong",
         of=lambda c, f: c.read.own_share,
-        models=frozenset({"sum"}),
+        models={"sum"},
     ),
     Measure(
         "explained",
@@ -445,7 +431,7 @@ MEASURES: tuple[Measure, ...] = (
         of=lambda c, f: product.explained(c.as_read, c.operator.points, c.inliers),
         models=PEELED | {"separable"},
     ),
-    Measure(
+    at_most(
         "hidden direction",
         # At most .16 on 58 of 60 right results whose data had more dimensions than their factors,
         # by noise, tails or counts, and .2 and .27 on two of images with a weak factor. Where the
@@ -455,12 +441,11 @@ MEASURES: tuple[Measure, ...] = (
         "samples with the same coordinates still differ, so that a degree of freedom is missing: "
         "along one direction by {value:.2f} of the smallest factor",
         LOOK_AT_THE_REST,
-        at_most=True,
         coordinates="incomplete",
         of=lambda c, f: product.hidden_direction(c.as_read, c.operator.points, c.inliers),
         models=SAMPLED,
     ),
-    Measure(
+    at_most(
         "structured rest",
         # With a quarter of it a further factor would have half the width of the weakest term.
         0.3,
@@ -469,12 +454,11 @@ MEASURES: tuple[Measure, ...] = (
         "something is left of the data that is not noise: it has {value:.0%} of the variance of "
         "the weakest term",
         LOOK_AT_THE_REST,
-        at_most=True,
         coordinates="incomplete",
         of=lambda c, f: c.read.structured_rest,
-        models=frozenset({"sum"}),
+        models={"sum"},
     ),
-    Measure(
+    at_most(
         "axes",
         # The share of one axis that leaks into the other. It is below the limit in 1 of 500 draws
         # of equal variances, and at 3,000 samples if the variances have a ratio of 1.15 or more.
@@ -483,11 +467,10 @@ MEASURES: tuple[Measure, ...] = (
         "the samples do not show the axes of Gaussian factors of nearly equal variance: the "
         "squared sine of their error is {value:.2f}",
         "Take the factors together: other axes explain the samples nearly as well.",
-        at_most=True,
         coordinates="wrong",
         robust=True,
         of=lambda c, f: np.sin(c.read.axes_error) ** 2,
-        models=frozenset({"sum"}),
+        models={"sum"},
     ),
     Measure(
         "lowest functions",
@@ -502,7 +485,9 @@ MEASURES: tuple[Measure, ...] = (
         # Coordinates that separate tell all functions: .92 and more on 430 such results of 800 to
         # 10,000 samples, .85 and less on clouds in space whose commutators are hidden by noise.
         in_sense={"separable": 0.89},
-        of=lambda c, f: product.explained(c.as_read, c.lowest_functions, c.inliers),
+        of=lambda c, f: product.explained(
+            c.as_read, c.operator.spectrum.functions[:, 1 : 1 + LOWEST_FUNCTIONS], c.inliers
+        ),
         models=PEELED | {"separable"},
     ),
     Measure(
@@ -518,7 +503,7 @@ MEASURES: tuple[Measure, ...] = (
         of=lambda c, f: product.least_explained_part(c.as_read, c.operator.points, c.inliers),
         models=PEELED,
     ),
-    Measure(
+    at_most(
         "leakage",
         # Up to .1 on tori, squares and cubes of 1,500 to 2,000 samples, .3 where triplets put a
         # square's function wrongly.
@@ -528,7 +513,6 @@ MEASURES: tuple[Measure, ...] = (
         "Use the coordinates together: each tells something of the other.",
         # Every search but the first is another chance to find a product by accident.
         strict=0.15,
-        at_most=True,
         coordinates="wrong",
         of=lambda c, f: float(np.nanmax(c.own_leakage)),
         models=SAMPLED | {"triplets"},
@@ -542,7 +526,7 @@ MEASURES: tuple[Measure, ...] = (
         "Use the coordinates, but not as independent numbers: one tells of the other.",
         coordinates="right",
         of=lambda c, f: product.dependence(c.as_read, rng=c.rng),
-        models=frozenset({"sum"}),
+        models={"sum"},
     ),
     AGREEMENT,
     Measure(
@@ -553,7 +537,7 @@ MEASURES: tuple[Measure, ...] = (
         of=lambda c, f: product.dependence(c.as_read, by_ranks=False, rng=c.rng),
         models=PEELED,
     ),
-    Measure(
+    at_most(
         "dimensions",
         # The dimension of the data is measured to about a half.
         0.75,
@@ -561,12 +545,11 @@ MEASURES: tuple[Measure, ...] = (
         "it is not noise",
         "the factors have {difference}",
         MORE_FUNCTIONS,
-        at_most=True,
         coordinates="incomplete",
         of=_dimensions,
         models=PEELED,
     ),
-    Measure(
+    at_most(
         "folds",
         # 0 on products, up to .015 where noise is a tenth of a factor's length, .03 and more where
         # a chart folds.
@@ -576,13 +559,12 @@ MEASURES: tuple[Measure, ...] = (
         "{interval} where {limit:.3g} is allowed",
         "Use the other factors, but not the coordinate of the folded one: samples of several "
         "kinds share it. More samples where they are few along it would help.",
-        at_most=True,
         coordinates="wrong",
         in_sense={"separable": 0.05},
         of=_in_places(places.folds),
         models=PLACED,
     ),
-    Measure(
+    at_most(
         "filling",
         # 0 to .001 on products of any density, .003 and more where 2 % of the area are cut off.
         0.002,
@@ -593,17 +575,16 @@ MEASURES: tuple[Measure, ...] = (
         "Use the coordinates, they are right; but not every combination of them occurs.",
         # .1 and more on disks and triangles, up to .09 around a large hole.
         wrong_beyond=0.1,
-        at_most=True,
         coordinates="right",
         robust=True,
         # Coordinates that are no eigenfunctions have larger errors at the ends of an interval. In
         # the sense "dynamics", right results that failed no other test had up to .016, one of noisy
         # samples .05; wrong ones with less than .02 failed other tests, too.
-        in_sense={"separable": 0.02, "dynamics": 0.02, "pairs": 0.02},
+        in_sense={"separable": 0.02, "dynamics": 0.02},
         of=_in_places(places.filling),
         models=PLACED,
     ),
-    Measure(
+    at_most(
         "skew",
         0.04,
         "mean cosine between directions of different factors",
@@ -614,13 +595,12 @@ MEASURES: tuple[Measure, ...] = (
         slack=2.7,
         # .5 on a parallelogram of 60 degrees, up to .26 between overlapping objects in images.
         wrong_beyond=1 / 3,
-        at_most=True,
         coordinates="right",
         robust=True,
         of=_in_places(places.skew),
         models=SAMPLED,
     ),
-    Measure(
+    at_most(
         "crossing",
         0.04,
         "root mean square cosine between directions of different factors, as far as it depends on "
@@ -631,18 +611,17 @@ MEASURES: tuple[Measure, ...] = (
         "of the data only.",
         slack=2.7,
         wrong_beyond=1 / 3,
-        at_most=True,
         coordinates="right",
         # Functions that add up need not be orthogonal everywhere.
         robust=True,
         # .03 to .2 on separable shapes of 3,000 samples, where a circle is sewn to itself the most.
         in_sense={"separable": 0.25},
         of=_in_places(places.crossing),
-        models=ORTHOGONAL,
+        models={"geometry", "volume", "density", "separable"},
     ),
     # Errors of coordinates leave cosines and spreads of .1 on even products of 1,000 samples, .06
     # on those of 3,000 and .03 on those of 30,000.
-    Measure(
+    at_most(
         "modulation in data",
         0.04,
         "relative spread of lengths along one factor over the other factors",
@@ -651,14 +630,13 @@ MEASURES: tuple[Measure, ...] = (
         "Use the coordinates, they are right; but compare distances along one factor only where "
         "the others have equal coordinates.",
         slack=2.7,
-        at_most=True,
         coordinates="right",
         about="lengths",
         robust=True,
         of=_in_places(places.modulation_in_data),
-        models=frozenset({"geometry", "density", "sum"}),
+        models={"geometry", "density", "sum"},
     ),
-    Measure(
+    at_most(
         "poles",
         # .7 to 1.9 on cones, drops and spheroids, 0 where a circle's radius falls to a fourth.
         0.5,
@@ -667,14 +645,13 @@ MEASURES: tuple[Measure, ...] = (
         "a factor shrinks to a point somewhere, as at the tip of a cone or the poles of a sphere",
         "Leave out the samples around the point that a factor shrinks to: the factor has no "
         "coordinate there.",
-        at_most=True,
         coordinates="wrong",
         # Lengths may change with the density, but never vanish.
         robust=True,
         of=_in_places(lambda placed: places.poles(placed.places, placed.samples)),
-        models=frozenset({"volume"}),
+        models={"volume"},
     ),
-    Measure(
+    at_most(
         "seams",
         # 1.1 to 1.4 on bodies of revolution of 2,500 samples, up to 2.2 on ellipses; 3.2 and more
         # on half discs whose angle was taken for a circle.
@@ -683,13 +660,12 @@ MEASURES: tuple[Measure, ...] = (
         "a circle does not close: samples on both sides of a point of it lie {value:.1f} times as "
         "far apart as elsewhere, where {limit:.1f} is allowed",
         AS_ONE,
-        at_most=True,
         coordinates="wrong",
         of=_in_places(places.seams),
-        models=frozenset({"separable"}),
+        models={"separable"},
     ),
     IDENTIFIED,
-    Measure(
+    at_most(
         "twist in data",
         # At most 5 / sqrt(n) on 170 products of a circle and a surface of 500 to 6,000 samples that
         # pass all other tests: .16 at 1,000, .11 at 2,000, .07 from 3,000 on. Where a square or a
@@ -701,7 +677,6 @@ MEASURES: tuple[Measure, ...] = (
         "turns by a quarter: the correlation is {value:.2f} where {limit:.2f} is allowed",
         TWISTED,
         slack=3.0,
-        at_most=True,
         about="lengths",
         robust=True,
         in_sense={"separable": 0.1},
@@ -711,17 +686,16 @@ MEASURES: tuple[Measure, ...] = (
         models=PLACED,
     ),
     *(
-        Measure(
+        at_most(
             name,
             limit,
             f"dynamics: squared correlation of {what}, less that after shifts in time",
             f"samples do not move independently on the factors: {what} have a squared correlation "
             "of {interval} where {limit:.2f} is allowed",
             "Take the factors together: they do not move independently of each other.",
-            at_most=True,
             coordinates="wrong",
             of=_coupling(name),
-            models=MOVES,
+            models={"moves"},
         )
         # Of 60 pairs of independent walks of 40 correlation times, moves, drift and speed had at
         # most .006 and places .07; errors of coordinates add up to .015. Of 25 pairs in which one
@@ -734,7 +708,7 @@ MEASURES: tuple[Measure, ...] = (
             ("places", 0.15, "places on two factors"),
         )
     ),
-    Measure(
+    at_most(
         "transitions",
         # 0 for true coordinates, .01 to .11 for found ones, whose errors go together; .04 to .13 of
         # pairs of latents whose noise has a correlation of .3 or .5.
@@ -744,20 +718,18 @@ MEASURES: tuple[Measure, ...] = (
         "starts and ends of moves on two factors have a squared correlation of {interval} where "
         "{limit:.2f} is allowed: the factors depend on each other, or coordinates are not accurate",
         "Give more pairs, and raise `fit_samples`, for more accurate coordinates.",
-        at_most=True,
         of=_coupling("transitions"),
-        models=MOVES,
+        models={"moves"},
     ),
-    Measure(
+    at_most(
         "resolution",
         0.05,
         "dynamics: length of a move, relative to that of the shortest factor",
         "moves are {value:.3f} of the length of the shortest factor where {limit:.3f} is allowed: "
         "too long to show the directions of a bent manifold",
         "Record at shorter time steps.",
-        at_most=True,
         of=_resolution,
-        models=MOVES,
+        models={"moves"},
     ),
     Measure(
         "factors asked for",
@@ -767,7 +739,7 @@ MEASURES: tuple[Measure, ...] = (
         answer="one factor",
         robust=True,
         of=lambda c, f: 1.0,
-        models=frozenset({"asked"}),
+        models={"asked"},
     ),
     Measure(
         "directions",
@@ -779,7 +751,7 @@ MEASURES: tuple[Measure, ...] = (
         answer="one factor",
         robust=True,
         of=lambda c, f: Measurement(1.0, words={"gaps": c.read}),
-        models=frozenset({"line"}),
+        models={"line"},
     ),
     Measure(
         "samples",
@@ -790,9 +762,9 @@ MEASURES: tuple[Measure, ...] = (
         "Add samples: a thousand show most products of two curves.",
         answer="cannot tell",
         of=lambda c, f: float(c.n_distinct),
-        models=ONE,
+        models={"one"},
     ),
-    Measure(
+    at_most(
         "uncertainty",
         0.3,
         "one factor: noise of the indivisibility score q of the lowest eigenfunctions, where it "
@@ -801,13 +773,12 @@ MEASURES: tuple[Measure, ...] = (
         "eigenfunctions divide into blocks of different factors, from 0 (they do) to 1 (they do "
         "not), has an error of {value:.2f}; at most {limit:.2f} is allowed",
         MORE_SAMPLES,
-        at_most=True,
         about="halves",
         answer="cannot tell",
         of=_uncertainty,
-        models=ONE,
+        models={"one"},
     ),
-    Measure(
+    at_most(
         "clusters",
         1,
         "one factor: number of clusters that the samples fall into along one of the lowest "
@@ -815,24 +786,22 @@ MEASURES: tuple[Measure, ...] = (
         "the samples fall into {sizes}: the lowest eigenfunctions separate the clusters, not "
         "factors",
         "Fit each cluster by itself, or add samples between them.",
-        at_most=True,
         answer="cannot tell",
         robust=True,
         of=_clusters,
-        models=ONE,
+        models={"one"},
     ),
-    Measure(
+    at_most(
         "evenness",
         # .04 on even samples without edges, .16 with edges and corners, .25 and more on Gaussians.
         0.2,
         "one factor: relative spread of the distance to the 64th neighbour",
         "the samples are uneven: their density varies {ratio:.2g}-fold, and distances alone show "
         "no product",
-        at_most=True,
         answer="cannot tell",
         robust=True,
         of=_evenness,
-        models=ONE,
+        models={"one"},
     ),
     Measure(
         "further product",
@@ -843,12 +812,12 @@ MEASURES: tuple[Measure, ...] = (
         "every direction depends on the others: a second one was found, but only {value:.0%} "
         "of the products of its eigenfunctions with the first's are eigenfunctions (a product "
         "needs {limit:.0%}), so that the data look irreducible",
-        ONE_BY_PRODUCTS,
+        AS_ONE_RATED.format(6, 9),
         answer="no product",
-        of=_further_product,
-        models=ONE,
+        of=lambda c, f: getattr(c.read.peeling.refused, "product_share", None),
+        models={"one"},
     ),
-    Measure(
+    at_most(
         "missing dimensions",
         0.75,  # as "dimensions"
         "one factor: dimensions of the data beyond those of the lowest eigenfunctions, where they "
@@ -857,10 +826,9 @@ MEASURES: tuple[Measure, ...] = (
         "eigenfunctions, but none of the {functions} eigenfunctions shows another factor clearly, "
         "since the spectrum is too short, or the samples are too few",
         MORE_FUNCTIONS,
-        at_most=True,
         answer="cannot tell",
         of=_missing_dimensions,
-        models=ONE,
+        models={"one"},
     ),
     Measure(
         "blocks",
@@ -868,10 +836,10 @@ MEASURES: tuple[Measure, ...] = (
         "one factor: number of blocks of eigenfunctions with orthogonal gradients",
         "the data have one factor: the lowest eigenfunctions vary in all directions of the data "
         "and do not divide into blocks of different factors",
-        ONE_BY_BLOCKS,
+        AS_ONE_RATED.format(19, 22),
         answer="one factor",
         of=lambda c, f: float(len(c.looks[0].blocks)),
-        models=ONE,
+        models={"one"},
     ),
     Measure(
         "terms",
@@ -881,7 +849,7 @@ MEASURES: tuple[Measure, ...] = (
         AS_ONE,
         answer="one factor",
         of=lambda c, f: 1.0,
-        models=frozenset({"one term"}),
+        models={"one term"},
     ),
     Measure(
         "triplets",
@@ -893,7 +861,7 @@ MEASURES: tuple[Measure, ...] = (
         answer="cannot tell",
         robust=True,
         of=lambda c, f: Measurement(0.0, words={"why": c.read.why_none}),
-        models=frozenset({"no triplets"}),
+        models={"no triplets"},
     ),
     Measure(
         "probability",
@@ -902,10 +870,10 @@ MEASURES: tuple[Measure, ...] = (
         "one factor: how often the best division into several factors is right, by its tests",
         "no division into several factors is likely: those into {found} factors with such tests "
         "are right in {value:.0%} of random problems, where {limit:.0%} are needed",
-        ONE_BY_PROBABILITY,
+        AS_ONE_RATED.format(11, 21),
         answer="cannot tell",
         of=lambda c, f: Measurement(c.probability, words={"found": len(c.factors)}),
-        models=frozenset({"unlikely"}),
+        models={"unlikely"},
     ),
     Measure(
         "certainty",
@@ -916,7 +884,7 @@ MEASURES: tuple[Measure, ...] = (
         "such results are wrong too often: all other tests were passed, but on such samples that "
         "is right in {value:.0%} of random problems only, where {limit:.0%} are asked for",
         of=lambda c, f: Measurement(c.probability, words={"found": len(c.factors)}),
-        models=frozenset({"likely"}),
+        models={"likely"},
     ),
     Measure(
         "reliability",
@@ -928,9 +896,9 @@ MEASURES: tuple[Measure, ...] = (
         "their variance",
         "Average, or leave out noisy columns: single coordinates are uncertain.",
         of=_reliability,
-        models=frozenset({"noise"}),
+        models={"noise"},
     ),
-    Measure(
+    at_most(
         "views",
         # Of 22 simulated motions whose states did not depend on the view, none had more than .013;
         # states that correlate by .3 with the elevation of the view had .08.
@@ -938,9 +906,8 @@ MEASURES: tuple[Measure, ...] = (
         "all views: largest R^2 with which the viewing direction predicts the coordinates on a "
         "factor",
         "coordinates depend on the viewing direction: {dependent}",
-        at_most=True,
         robust=True,
-        models=frozenset(),
+        models=set(),
     ),
     Measure(
         "consistency",
@@ -949,7 +916,7 @@ MEASURES: tuple[Measure, ...] = (
         "all views: smallest share of a motion in some views that views far from them predict",
         "a coordinate does not mean the same in all views: {drifting}",
         robust=True,
-        models=frozenset(),
+        models=set(),
     ),
 )
 
@@ -967,7 +934,6 @@ GRAVEST_FIRST = (
     "blocks", "terms", "probability", "triplets",
 )
 # fmt: on
-_BY_NAME = {row.name: row for row in reversed(MEASURES)}
-CRITERIA = {name: _BY_NAME[name] for name in GRAVEST_FIRST} | _BY_NAME
 # Those that are only told are no tests.
-CRITERIA = {name: row for name, row in CRITERIA.items() if not isnan(row.limit)}
+_BY_NAME = {row.name: row for row in reversed(MEASURES) if not isnan(row.limit)}
+CRITERIA = {name: _BY_NAME[name] for name in GRAVEST_FIRST} | _BY_NAME

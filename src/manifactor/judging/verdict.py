@@ -1,13 +1,14 @@
 """The verdict: what was measured of the best candidate becomes evidence, in one place."""
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import scipy.sparse as sp
 
 from manifactor._support.errors import Warned
 from manifactor.factors.factor import Factor
-from manifactor.judging.candidate import Candidate, Facts, measured
+from manifactor.judging.candidate import Candidate, measured
 from manifactor.judging.evidence import (
     CURVES,
     DataKnown,
@@ -24,10 +25,14 @@ from manifactor.judging.probability import (
     of_several,
     probability,
 )
-from manifactor.models.separable.separation import Separation, Warp, warp_of
+from manifactor.models.separable.separation import Separation, warp_of
 from manifactor.models.separable.symmetry import Symmetries
+from manifactor.operators.operator import Operator
 from manifactor.samples.columns import in_words, remedy, suspicious_columns, warned_of
 from manifactor.statistics import NOT_MEASURED, leaves_noise
+
+# Kinds of results unlike those that the probability was learnt from.
+UNRATED = {"triplets", "no triplets", "line", "asked"}
 
 
 def probability_of(candidate: Candidate, confirmed: float) -> float:
@@ -61,21 +66,27 @@ def evidence_of(
     `highest` is the probability of the best division into several factors, which one factor is
     weighed against; `symmetries` are those of a shape that looks the same everywhere.
     """
-    facts = candidate.facts
+    facts, noise = candidate.facts, candidate.facts.drawn.noise
     curve = _curve(candidate, factors)
-    details = "; ".join(filter(None, [candidate.details, _time_scales(candidate)]))
-    right, parts = _probabilities(candidate, factors, curve, highest, facts)
-    verdict = verdict_of(candidate.tests, len(factors), candidate.sense, curve)
-    if verdict == "product" and parts:
+    details = candidate.details
+    if candidate.operator.path is not None:
+        scales = ", ".join(f"{2 * candidate.operator.time / rate:.3g}" for rate in candidate.rates)
+        details = "; ".join(filter(None, [details, f"time scales of the factors: {scales}"]))
+    right, parts = _probabilities(candidate, factors, curve, highest)
+    verdict = partial(verdict_of, n_factors=len(factors), sense=candidate.sense, curve=curve)
+    if verdict(candidate.tests) == "product" and parts:
         candidate = measured(replace(candidate, probability=right), {"likely"})
     # After all else, so that the factors are the same with and without it.
-    if facts.noise is not None and verdict != "none":
+    if noise is not None and verdict(candidate.tests) != "none":
         candidate = measured(candidate, {"noise"})
-    verdict = verdict_of(candidate.tests, len(factors), candidate.sense, curve)
-    known, remark, warned = _data_known(candidate, factors, verdict, facts)
+    said = verdict(candidate.tests)
+    known, remark, warned = _data_known(candidate, factors, said)
     # The random problems had neither such noise nor such columns.
     if candidate.fails("reliability") or known.columns:
         right, parts = NOT_MEASURED, ()
+    warp = None
+    if isinstance(candidate.read, Separation) and said in ("separable", "partial"):
+        warp = warp_of(candidate.read, candidate.factors, candidate.operator)
     evidence = Evidence(
         candidate.tests,
         leakage=candidate.leakage,
@@ -85,31 +96,15 @@ def evidence_of(
         sense=candidate.sense,
         known=known,
         terms=candidate.terms,
-        warp=_warp(candidate) if verdict in ("separable", "partial") else None,
+        warp=warp,
         symmetries=symmetries,
         curve=curve,
         probability=right,
         probabilities=parts,
         shapes=tuple(factor.shape for factor in factors),
     )
-    none = verdict == "none" and facts.n_asked != 1
-    said = (Warned(evidence.finding, NoProductStructureWarning),) if none else ()
-    return evidence, warned, said
-
-
-def _warp(candidate: Candidate) -> Warp | None:
-    """Return how lengths depend on coordinates that separate; None in all other senses."""
-    if not isinstance(candidate.read, Separation):
-        return None
-    return warp_of(candidate.read, candidate.factors, candidate.operator)
-
-
-def _time_scales(candidate: Candidate) -> str:
-    """Return the time scales of the factors in words, where moves are known."""
-    if candidate.operator.path is None:
-        return ""
-    scales = (f"{2 * candidate.operator.time / rate:.3g}" for rate in candidate.rates)
-    return f"time scales of the factors: {', '.join(scales)}"
+    none = said == "none" and facts.n_asked != 1
+    return evidence, warned, (Warned(evidence.finding, NoProductStructureWarning),) * none
 
 
 def _curve(candidate: Candidate, factors: tuple[Factor, ...]) -> str:
@@ -123,16 +118,17 @@ def _curve(candidate: Candidate, factors: tuple[Factor, ...]) -> str:
 
 
 def _probabilities(
-    candidate: Candidate, factors: tuple[Factor, ...], curve: str, highest: float, facts: Facts
+    candidate: Candidate, factors: tuple[Factor, ...], curve: str, highest: float
 ) -> tuple[float, tuple[float, ...]]:
     """Return how often such a result is right, and each of its factors by itself.
 
     Nothing is said of samples unlike those of the problems learnt from, nor where the answer is
     that it cannot be told.
     """
-    several = len(factors) > 1
+    several, facts = len(factors) > 1, candidate.facts
     unknown = not several and not curve and answer_of(candidate.tests) == "cannot tell"
-    if unknown or candidate.is_unrated or not facts.sampling.is_known:
+    unlike = candidate.sense == "dynamics" or candidate.kinds & UNRATED
+    if unknown or unlike or not facts.sampling.is_known:
         return NOT_MEASURED, ()
     if not several:
         kind = kind_of_one(curve, candidate.tests)
@@ -141,29 +137,23 @@ def _probabilities(
     right = candidate.probability
     if np.isnan(right):  # no other model was tried
         right = probability_of(candidate, np.nan)
-    leakage = candidate.leakage
+    leakage, parts = candidate.leakage, []
     leaks = np.fmax(np.nanmax(leakage, axis=0), np.nanmax(leakage, axis=1))
-    parts = tuple(
+    for factor, leak in zip(factors, leaks, strict=True):
+        faults = of_factor(right, leak, factor.confidence.mean())
         # All factors are right at most as often as one of them.
-        max(
-            right,
-            probability(
-                "factor", factor.topology, of_factor(right, leak, factor.confidence.mean())
-            ),
-        )
-        for factor, leak in zip(factors, leaks, strict=True)
-    )
-    return right, parts
+        parts.append(max(right, probability("factor", factor.topology, faults)))
+    return right, tuple(parts)
 
 
 def _data_known(
-    candidate: Candidate, factors: tuple[Factor, ...], verdict: str, facts: Facts
+    candidate: Candidate, factors: tuple[Factor, ...], verdict: str
 ) -> tuple[DataKnown, str, tuple[Warned, ...]]:
     """Return what is known of the data, a remark on their columns, and a warning of them."""
-    if facts.n_asked == 1 or facts.moves is not None:
+    facts, graph = candidate.facts, candidate.operator.graph
+    if facts.n_asked == 1 or facts.drawn.moves is not None:
         return DataKnown(), "", ()
-    X, names, graph = facts.samples, facts.names, candidate.operator.graph
-    columns = facts.columns
+    X, names, columns = facts.samples, facts.drawn.names, facts.columns
     warned: tuple[Warned, ...] = ()
     if not (verdict == "product" or sp.issparse(X)):
         columns = suspicious_columns(X)
@@ -172,7 +162,7 @@ def _data_known(
     known = DataKnown(
         n_samples=len(graph.distinct),
         n_columns=0 if sp.issparse(X) else X.shape[1],
-        noise=_noise_share(candidate, X, facts.noise),
+        noise=_noise_share(candidate.operator, X, facts.drawn.noise),
         # Twisted data that are one factor have circles all the same.
         circles=len(factors) == 1 or any(factor.topology == "circle" for factor in factors),
         # Only the geometry rests on the graph.
@@ -182,13 +172,12 @@ def _data_known(
     return known, in_words(columns, names) if columns else "", warned
 
 
-def _noise_share(candidate: Candidate, X, noise: np.ndarray | None) -> float:
+def _noise_share(operator: Operator, X, noise: np.ndarray | None) -> float:
     """Return the share of the variance of prepared samples that is noise; nan if not known.
 
     Noise whose size is not given has the same variance in the components that were kept as in those
     dropped.
     """
-    operator = candidate.operator
     preparation, samples = operator.preparation, operator.points
     if samples is None:
         return NOT_MEASURED

@@ -60,7 +60,8 @@ def test_noise_leaves_all_of_a_circle_or_little_of_it(circle, rng):
     made = Candidate("", "", found.diffusion, facts, factors=found.factors, placer=found.placer)
 
     def shares(noise):
-        return replace(facts, noise=noise).signal_shares(made)
+        drawn = replace(facts.drawn, noise=noise)
+        return replace(made, facts=replace(facts, drawn=drawn)).signal_shares()
 
     (little,) = shares(np.full(2, 1e-4))
     (much,) = shares(np.full(2, 1.0))

@@ -1,17 +1,11 @@
 """Samples with their coordinates on all factors, called places, and what these show.
 
-Every method ends with places of the samples on the factors. Measures that need nothing but places
-and samples judge all methods alike: do places fill their ranges, fold, or have poles, and how far
-does noise move them? What is the metric of the samples in them? They rest on local fits of the
-samples on the places.
-
-Samples that move with their places have a metric in them. On a Riemannian product, directions of
-different factors are orthogonal, and lengths along one factor depend on the place on this factor
-alone. Both departures are products of two estimates, from halves of the samples: errors of the
-halves are independent, so they cancel on average.
+Measures that need nothing but places and samples judge all models alike. Those of the metric of the
+samples are products of two estimates, from halves of the samples: errors of the halves are
+independent, so they cancel on average.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
@@ -68,6 +62,12 @@ class PlacedSamples:
         """Places on all factors side by side, (n, sum of c)."""
         return np.hstack(self.places)
 
+    @property
+    def circles(self) -> list[int]:
+        """The factors whose places are cosine and sine of an angle."""
+        shapes = zip(self.places, self.dimensions, strict=True)
+        return [f for f, (place, d) in enumerate(shapes) if (place.shape[1], d) == (2, 1)]
+
     def neighbours(self, rows: np.ndarray, count: int) -> np.ndarray:
         """Return for each node the nearest of some samples, (m, count), by place."""
         joint = self.joint
@@ -97,11 +97,13 @@ class PlacedSamples:
 
     def fits(self, near: np.ndarray) -> LocalFits:
         """Return the local fits to neighbourhoods, (m, k) indices of samples."""
-        tangents = [
-            _tangent(place[near], dimension)
-            for place, dimension in zip(self.places, self.dimensions, strict=True)
-        ]
-        inside = np.concatenate([moves for moves, _ in tangents], axis=2).transpose(0, 2, 1)
+        tangents, frames = [], []
+        for place, dimension in zip(self.places, self.dimensions, strict=True):
+            around = place[near] - place[near].mean(axis=1, keepdims=True)
+            plane = np.linalg.eigh(around.transpose(0, 2, 1) @ around)[1][:, :, -dimension:]
+            tangents.append(around @ plane)
+            frames.append(plane)
+        inside = np.concatenate(tangents, axis=2).transpose(0, 2, 1)
         n_moves, k = inside.shape[1:]
         # A neighbourhood may consist of copies of one sample.
         floor = 1e-9 * np.finfo(float).eps * ((inside**2).sum(axis=(1, 2)).max() or 1.0)
@@ -115,9 +117,9 @@ class PlacedSamples:
         squares = (samples**2).sum(axis=1)[near].sum(axis=1) - k * (means**2).sum(axis=1)
         rest = np.maximum(squares - (slopes * joint).sum(axis=(1, 2)), 0.0)
         noise = (rest / max(1, k - 1 - n_moves))[:, None, None] * inverse
-        frames = tuple(frame for _, frame in tangents)
         ends = np.cumsum(self.dimensions)
-        return LocalFits(slopes, noise, frames, tuple(map(slice, ends - self.dimensions, ends)))
+        rows = tuple(map(slice, ends - self.dimensions, ends))
+        return LocalFits(slopes, noise, tuple(frames), rows)
 
 
 def place_samples(
@@ -150,7 +152,12 @@ def place_samples(
         given=samples,
     )
     for _ in range(2):
-        placed = _in_lengths(placed)
+        # Samples move as far as their places do. A median needs no more nodes.
+        fits, scaled = replace(placed, nodes=placed.nodes[::3]).local_fits, []
+        for place, directions in zip(placed.places, fits.directions, strict=True):
+            squares = (fits.slopes[:, directions] ** 2).sum(axis=2).mean(axis=1)
+            scaled.append(place * np.sqrt(np.median(squares)))
+        placed = replace(placed, places=tuple(scaled))
     return placed
 
 
@@ -174,27 +181,6 @@ def _main_axes(samples: np.ndarray) -> np.ndarray:
     return np.linalg.qr(centred.T @ left)[0]
 
 
-def _in_lengths(placed: PlacedSamples) -> PlacedSamples:
-    """The same with places scaled so that samples move as far as their places do."""
-    # A median needs no more nodes.
-    fits = replace(placed, nodes=placed.nodes[::3]).local_fits
-    places = []
-    for place, rows in zip(placed.places, fits.directions, strict=True):
-        squares = (fits.slopes[:, rows] ** 2).sum(axis=2).mean(axis=1)
-        places.append(place * np.sqrt(np.median(squares)))
-    return replace(placed, places=tuple(places))
-
-
-def _tangent(around: np.ndarray, dimension: int) -> tuple[np.ndarray, np.ndarray]:
-    """Places inside the main plane of each neighbourhood, around their mean, and the plane.
-
-    (m, k, c) to (m, k, d) and (m, c, d).
-    """
-    around = around - around.mean(axis=1, keepdims=True)
-    plane = np.linalg.eigh(around.transpose(0, 2, 1) @ around)[1][:, :, -dimension:]
-    return around @ plane, plane
-
-
 # The metric in two halves of the samples: angles between factors, and lengths along them.
 
 
@@ -204,33 +190,16 @@ def skew(placed: PlacedSamples) -> Measurement:
     The largest over pairs of factors that are curves. A torus whose lattice has an angle of 80
     degrees has .17, a parallelogram of 60 degrees .5.
     """
-    return _largest_over_pairs(_mean_cosine, placed)
-
-
-def crossing(placed: PlacedSamples) -> Measurement:
-    """Return the root mean square cosine that depends on the places on both factors.
-
-    The largest over pairs of factors; 0 on a product, .14 where the ends of a rectangle of 2.5 : 1
-    are rounded. A cosine that depends on one place alone is an error of the coordinates, not of the
-    product: a product with places f and g is still one if f is replaced by f + h(g).
-    """
-    return _largest_over_pairs(_joint_cosine, placed)
-
-
-def _largest_over_pairs(measure: Callable[..., Measurement], placed: PlacedSamples) -> Measurement:
-    return max(measure(placed, f, g) for f, g in combinations(range(len(placed.places)), 2))
-
-
-def _mean_cosine(placed: PlacedSamples, f: int, g: int) -> Measurement:
-    """Mean cosine of two factors; 0 where one of them is not a curve."""
-    first, second = (_cosines(placed, fits, f, g) for fits in placed.halves)
-    if first.shape[1:] != (1, 1):
-        return Measurement(0.0, 0.0)
-    cosines = (first + second)[:, 0, 0] / 2
-    error = cosines.std() / np.sqrt(placed.n_independent)
-    error += 2 * _tilt_by_chance(placed, f, g)
-    value = abs(float(cosines.mean()))
-    return Measurement(value, min(value, float(error)))
+    found = [Measurement(0.0, 0.0)]
+    for f, g in combinations(range(len(placed.places)), 2):
+        first, second = (_cosines(placed, fits, f, g) for fits in placed.halves)
+        if first.shape[1:] == (1, 1):
+            cosines = (first + second)[:, 0, 0] / 2
+            error = cosines.std() / np.sqrt(placed.n_independent)
+            error += 2 * _tilt_by_chance(placed, f, g)
+            value = abs(float(cosines.mean()))
+            found.append(Measurement(value, min(value, float(error))))
+    return max(found[1:] or found)
 
 
 def _tilt_by_chance(placed: PlacedSamples, f: int, g: int) -> float:
@@ -246,13 +215,21 @@ def _tilt_by_chance(placed: PlacedSamples, f: int, g: int) -> float:
     return float(quotient(max(lengths), min(lengths)) / np.sqrt(placed.n_samples))
 
 
-def _joint_cosine(placed: PlacedSamples, f: int, g: int) -> Measurement:
-    """Root mean square of the cosine's part that depends on both places."""
-    near = [_nodes_near(placed, factor) for factor in (f, g)]
-    first, second = (_interaction(_cosines(placed, fits, f, g), near) for fits in placed.halves)
-    # The inner product of the two estimates, whatever frames they are written in.
-    squares = np.clip((first * second).sum(axis=(1, 2)), -1.0, 1.0)
-    return _root(squares, placed)
+def crossing(placed: PlacedSamples) -> Measurement:
+    """Return the root mean square cosine that depends on the places on both factors.
+
+    The largest over pairs of factors; 0 on a product, .14 where the ends of a rectangle of 2.5 : 1
+    are rounded. A cosine that depends on one place alone is an error of the coordinates, not of the
+    product: a product with places f and g is still one if f is replaced by f + h(g).
+    """
+    near, found = [_nodes_near(placed, f) for f in range(len(placed.places))], []
+    for f, g in combinations(range(len(near)), 2):
+        cosines = (_cosines(placed, fits, f, g) for fits in placed.halves)
+        first, second = (_interaction(values, (near[f], near[g])) for values in cosines)
+        # The inner product of the two estimates, whatever frames they are written in.
+        squares = np.clip((first * second).sum(axis=(1, 2)), -1.0, 1.0)
+        found.append(_root(squares, placed))
+    return max(found)
 
 
 def _interaction(values: np.ndarray, near: Sequence[np.ndarray]) -> np.ndarray:
@@ -319,16 +296,14 @@ def modulation_in_data(placed: PlacedSamples) -> Measurement:
     Lengths are compared at the same place on the factor. The largest over the factors; 0 on a
     product, .27 on a cone frustum whose radius falls to .4 of its own.
     """
-    return max(_modulation_of(placed, factor) for factor in range(len(placed.places)))
-
-
-def _modulation_of(placed: PlacedSamples, f: int) -> Measurement:
-    """Modulation of one factor."""
-    near = _nodes_near(placed, f)
-    lengths = [np.log(_squared_length(fits, f)) / 2 for fits in placed.halves]
-    one, other = (length - length[near].mean(axis=1) for length in lengths)
-    # The mean of k nodes has a k-th of the variance itself.
-    return _root(one * other / (1 + 1 / near.shape[1]), placed)
+    found = []
+    for factor in range(len(placed.places)):
+        near = _nodes_near(placed, factor)
+        lengths = (np.log(_squared_length(fits, factor)) / 2 for fits in placed.halves)
+        one, other = (length - length[near].mean(axis=1) for length in lengths)
+        # The mean of k nodes has a k-th of the variance itself.
+        found.append(_root(one * other / (1 + 1 / near.shape[1]), placed))
+    return max(found)
 
 
 def _root(squares: np.ndarray, placed: PlacedSamples) -> Measurement:
@@ -370,21 +345,14 @@ def filling(placed: PlacedSamples) -> Measurement:
         # near its ends, where functions are flat.
         count = min(n, ceil(max((24.0 / n) ** (1 / size), 0.08) * n))
         near = [_near(p, at, count) for p, at in zip(places, asked, strict=True)]
-        shares += [_empty_share(group) for group in combinations(near, size)]
+        for group in combinations(near, size):
+            common = np.logical_and.reduce(group).sum(axis=1)
+            expected = n * np.prod([one.mean(axis=1) for one in group], axis=0)
+            # Dependent samples of density 1 + .6 u v have .4 of the expected number where they are
+            # fewest.
+            shares.append(float((common <= 0.1 * expected).mean()))
     share = max(shares)
     return Measurement(share, float(np.sqrt(share * (1 - share) / n_asked)))
-
-
-def _empty_share(near: Sequence[np.ndarray]) -> float:
-    """Share of combinations around which no samples lie.
-
-    `near` tells the samples, (m, n), that are near on each factor.
-    """
-    common = np.logical_and.reduce(near)
-    n = common.shape[1]
-    expected = n * np.prod([one.mean(axis=1) for one in near], axis=0)
-    # Dependent samples of density 1 + .6 u v have .4 of the expected number where they are fewest.
-    return float((common.sum(axis=1) <= 0.1 * expected).mean())
 
 
 def _near(place: np.ndarray, asked: np.ndarray, count: int) -> np.ndarray:
@@ -460,20 +428,14 @@ def _lie_elsewhere(
     # Low, since with two branches half of the neighbours lie on the sample's own.
     usual = np.quantile(excess, 0.2, axis=1)
     noise = max(0.0, float(np.median(usual)))
-    # A difference of two samples has twice the noise of one.
-    extent = max(0.0, _extent(placed, factor, asked, planes) - noise / 2)
-    # Beyond half the spread along the factor: folds of a circle are 2 apart at most.
-    return excess > 2 * noise + 0.5**2 * extent
-
-
-def _extent(placed: PlacedSamples, factor: int, asked: np.ndarray, planes: np.ndarray) -> float:
-    """Mean square spread of the samples along a factor: what the others leave."""
+    # The mean square spread along the factor is what the others leave. The mean of k neighbours has
+    # a k-th of their variance itself, and a difference of two samples twice the noise of one.
     others = placed.places[:factor] + placed.places[factor + 1 :]
-    near = statistics.nearest_others(np.hstack(others), asked, N_COMPARED)
-    rest = placed.samples[asked] - placed.samples[near].mean(axis=1)
-    rest = _across(rest[:, None], planes)
-    # The mean of k neighbours has a k-th of their variance itself.
-    return float((rest**2).sum(axis=2).mean()) / (1 + 1 / near.shape[1])
+    beside = statistics.nearest_others(np.hstack(others), asked, N_COMPARED)
+    rest = _across((samples[asked] - samples[beside].mean(axis=1))[:, None], planes)
+    spread = float((rest**2).sum(axis=2).mean()) / (1 + 1 / beside.shape[1])
+    # Beyond half the spread along the factor: folds of a circle are 2 apart at most.
+    return excess > 2 * noise + 0.5**2 * max(0.0, spread - noise / 2)
 
 
 def _across(moves: np.ndarray, planes: np.ndarray) -> np.ndarray:
@@ -503,10 +465,7 @@ def twist_in_data(placed: PlacedSamples, *, beside_circles: bool = False) -> Mea
     # Correlations of so many samples are known to .02.
     thin = statistics.random_rows(placed.n_samples, 4000)
     places = [place[thin] for place in placed.places]
-    shapes = zip(places, placed.dimensions, strict=True)
-    # Cosine and sine of an angle.
-    circles = [f for f, (place, dim) in enumerate(shapes) if (place.shape[1], dim) == (2, 1)]
-    turns = [0.0]
+    circles, turns = placed.circles, [0.0]
     for f in circles:
         left_out = [f] if beside_circles else circles
         others = [place for g, place in enumerate(places) if g not in left_out]
@@ -537,12 +496,9 @@ def seams(placed: PlacedSamples) -> Measurement:
     circle, or fewer of at least 50 samples; it is the distance between the samples of two bins side
     by side. The two straight edges of half a disc, taken for one place on a circle, lie far apart.
     """
-    found = [1.0]
-    for place, dimension in zip(placed.places, placed.dimensions, strict=True):
-        if (place.shape[1], dimension) != (2, 1):
-            continue
-        n_bins = max(2, min(36, placed.n_samples // 50))
-        turn = signed_angle(place) / (2 * np.pi) % 1
+    found, n_bins = [1.0], max(2, min(36, placed.n_samples // 50))
+    for f in placed.circles:
+        turn = signed_angle(placed.places[f]) / (2 * np.pi) % 1
         bins = (n_bins * turn).astype(int) % n_bins
         members = [placed.samples[bins == number] for number in range(n_bins)]
         apart = [

@@ -1,8 +1,4 @@
-"""Are the factors those of a product?
-
-Measures of their functions and the products of these, and of how well coordinates on the factors,
-called places here, predict each other and the samples.
-"""
+"""Are the factors those of a product? Their functions, and what coordinates (places) predict."""
 
 from collections.abc import Sequence
 from itertools import combinations
@@ -30,8 +26,6 @@ from manifactor.statistics import Measurement
 PRODUCT_MARGIN = 1.3
 # Permutations of the places, which make 1/200 the smallest p-value.
 PERMUTATIONS = 199
-# Samples around which the rest is looked at: medians over 300 are accurate to a tenth.
-LOOKED_AT = 300
 
 
 def completeness(spectrum: Spectrum, factors: Sequence[Factor]) -> float:
@@ -97,14 +91,12 @@ def agreement(full: Look, half: Look) -> float:
     root /= np.linalg.norm(root)
     whole = _lowest_and_all(full, half.part[thin], root)
     parts = _lowest_and_all(half, thin, root)
+    shares = [
+        [min(_share(low, others), _share(other_low, block)) for other_low, others in parts]
+        for low, block in whole
+    ]
     # A half may find the factors in another order.
-    shares = np.array(
-        [
-            [min(_share(low, others), _share(other_low, block)) for other_low, others in parts]
-            for low, block in whole
-        ]
-    )
-    return float(shares[linear_sum_assignment(-shares)].min())
+    return float(np.array(shares)[linear_sum_assignment(shares, maximize=True)].min())
 
 
 def _lowest_and_all(
@@ -268,8 +260,7 @@ def explained(factors: Sequence[Factor], samples: np.ndarray | None, inliers: np
         [f.embedding[rows] / (f.embedding.std() * np.sqrt(f.eigenvalues[0])) for f in factors]
     )
     samples = samples[rows]
-    count = min(20, *samples.shape)
-    pca = PCA(count, random_state=0)
+    pca = PCA(min(20, *samples.shape), random_state=0)
     scores = pca.fit_transform(samples)
     main = scores[:, pca.explained_variance_ratio_ > 0.01]
     return float(statistics.predictability(places, main).min(initial=1.0))
@@ -293,11 +284,9 @@ def least_explained_part(
     centred = samples[rows] - samples[rows].mean(axis=0)
     coordinates, _ = principal_coordinates(centred)
     places = np.hstack([factor.embedding[rows] / factor.embedding.std() for factor in factors])
-    found = [
-        coordinates @ part.reading for part in independent_parts(coordinates) if not part.gaussian
-    ]
+    found = [part.reading for part in independent_parts(coordinates) if not part.gaussian]
     # Noise may have heavier tails than a Gaussian.
-    parts = [part for part in found if not is_bell(part)]
+    parts = [part for part in (coordinates @ reading for reading in found) if not is_bell(part)]
     return min(_mean_r2(places, parts)) if parts else 1.0
 
 
@@ -320,8 +309,11 @@ def hidden_direction(
     many = 3 * few
     if len(rows) <= many:
         return 0.0
-    samples = _in_few_columns(samples[rows])
-    some = statistics.random_rows(len(rows), LOOKED_AT)
+    samples = samples[rows]
+    if samples.shape[1] > 30:
+        samples = PCA(30, random_state=0).fit_transform(samples)
+    # Medians over 300 samples are accurate to a tenth.
+    some = statistics.random_rows(len(rows), 300)
     places, sizes = [], []
     for factor in factors:
         place = factor.embedding[rows] - factor.embedding[rows].mean(axis=0)
@@ -336,14 +328,6 @@ def hidden_direction(
     growth = (many / few) ** (4 / sum(factor.dimension for factor in factors))
     left = (growth * small - large) / (growth - 1)
     return float(np.sqrt(quotient(max(0.0, left[0] - left[1]), min(sizes))))
-
-
-def _in_few_columns(samples: np.ndarray) -> np.ndarray:
-    """Samples by their main directions, if those are fewer than their columns."""
-    most = 30
-    if samples.shape[1] <= most:
-        return samples
-    return PCA(most, random_state=0).fit_transform(samples)
 
 
 def _left_directions(places: np.ndarray, samples: np.ndarray) -> np.ndarray:
