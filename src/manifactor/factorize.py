@@ -36,6 +36,8 @@ from manifactor.statistics import matched_r2, random_rows
 # Kinds of results beside which no model is tried.
 ONLY = {"line", "asked"}
 WHY_SO_MANY = {
+    "one factor": "one curve, beside noise, tells all samples apart",
+    "none": "no product structure was found",
     "gradients": (
         "so many blocks of eigenfunctions have orthogonal gradients, beyond the samples' own noise"
     ),
@@ -342,11 +344,7 @@ def _choice_of_factors(best: Candidate, evidence: Evidence, settings: FactoringS
         return given(count)
     if settings.n_asked is not None:
         return Choice(count, f"no more of the {settings.n_asked} asked for were found")
-    if evidence.verdict == "one factor":
-        return Choice(count, "one curve, beside noise, tells all samples apart")
-    if evidence.verdict == "none":
-        return Choice(count, "no product structure was found")
-    kind = "sum" if best.sense == "sum" else settings.method
-    if best.sense == "separable":
-        kind = "separable"
+    if evidence.verdict in WHY_SO_MANY:
+        return Choice(count, WHY_SO_MANY[evidence.verdict])
+    kind = best.sense if best.sense in ("sum", "separable") else settings.method
     return Choice(count, WHY_SO_MANY["divided sum" if best.inner else kind])

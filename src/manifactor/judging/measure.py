@@ -121,7 +121,7 @@ class Measure:
     # What a failure says of the coordinates: they are "wrong", "incomplete" as they leave something
     # of the data unexplained, "unclear", or "right"
     coordinates: str = "unclear"
-    about: str = ""  # "lengths" or "halves" (of the samples), where that matters
+    about: str = ""  # "lengths", where that matters
     # Whether neither noise nor a small number of samples makes it fail on a product
     robust: bool = False
     answer: str = ""  # what "none" means if it fails

@@ -21,8 +21,6 @@ from manifactor.judging.table import CRITERIA
 # be, 1 is at the limit of a test.
 KNOTS = (0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 5.0)
 MOST = KNOTS[-1]
-# So many samples are not few.
-MANY_SAMPLES = 4000
 
 
 @dataclass(frozen=True)
@@ -48,7 +46,7 @@ class Sampling:
     def shortcomings(self) -> dict[str, float]:
         """How few and how uneven the samples are, in how many dimensions."""
         return {
-            "few samples": np.log2(MANY_SAMPLES / self.n_samples),
+            "few samples": np.log2(4000 / self.n_samples),
             "uneven": 0.0 if np.isnan(self.spread) else self.spread / CRITERIA["evenness"].limit,
             "dimensions of the data": self.dimension - 1,
         }
@@ -99,6 +97,9 @@ def of_several(
         # independence tells.
         if test.name == "sum" and test.value > 1 - 1e-6:
             found["straight terms"] = 1.0
+    alone = {"not in another sense": MOST * (1 - confirmed)}
+    if np.isnan(confirmed):
+        alone = {"no other sense": 1.0}
     over = (sum(dimensions) - sampling.dimension) / CRITERIA["dimensions"].limit
     return {
         **found,
@@ -106,14 +107,8 @@ def of_several(
         "more dimensions": over,
         "fewer dimensions": -over,
         "uncertainty of coordinates": MOST * (1 - confidence),
-        **_of_confirmation(confirmed),
+        **alone,
     }
-
-
-def _of_confirmation(r2: float) -> dict[str, float]:
-    if np.isnan(r2):
-        return {"no other sense": 1.0}
-    return {"not in another sense": MOST * (1 - r2)}
 
 
 def kind_of_several(sense: str, count: int) -> str:

@@ -188,7 +188,6 @@ AGREEMENT = Measure(
     "{value:.0%} of them, so there may be too few samples or too much noise",
     MORE_SAMPLES,
     coordinates="wrong",
-    about="halves",
     answer="cannot tell",
     of=lambda c, f: max((product.agreement(c.looks[0], each) for each in c.looks[1:]), default=0.0),
     models=PEELED,
@@ -773,7 +772,6 @@ MEASURES: tuple[Measure, ...] = (
         "eigenfunctions divide into blocks of different factors, from 0 (they do) to 1 (they do "
         "not), has an error of {value:.2f}; at most {limit:.2f} is allowed",
         MORE_SAMPLES,
-        about="halves",
         answer="cannot tell",
         of=_uncertainty,
         models={"one"},
