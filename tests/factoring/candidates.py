@@ -9,7 +9,7 @@ from manifactor.factorize import conclude, search, streams_of
 from manifactor.judging.candidate import Candidate, Facts
 from manifactor.judging.measures.density import Evenness
 from manifactor.operators.operator import DiffusionSettings
-from manifactor.samples.samples import Samples
+from manifactor.samples import Samples
 from manifactor.settings import FactoringSettings
 
 from .places import interval

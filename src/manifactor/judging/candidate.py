@@ -32,7 +32,7 @@ from manifactor.models.peeling.division import Split
 from manifactor.models.peeling.peeling import Dimensions, Look, Peeling
 from manifactor.models.separable.symmetry import Symmetries
 from manifactor.operators.operator import Operator
-from manifactor.samples.samples import Samples
+from manifactor.samples import Samples
 from manifactor.statistics import NOT_MEASURED, Measurement
 
 
