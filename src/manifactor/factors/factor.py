@@ -60,10 +60,8 @@ class Factor:
         return named.get(self.topology, f"a {self.dimension}-dimensional shape")
 
     def __str__(self) -> str:
-        return (
-            f"{self.shape}, {len(self.eigenvalues)} eigenfunctions, eigenvalues from "
-            f"{self.eigenvalues[0]:.4g}"
-        )
+        count, lowest = len(self.eigenvalues), self.eigenvalues[0]
+        return f"{self.shape}, {count} eigenfunctions, eigenvalues from {lowest:.4g}"
 
     def __repr__(self) -> str:
         return (
@@ -117,7 +115,7 @@ def make_factors(
     """
     counts = list(charted) or [None] * len(blocks)
     blocks = [
-        block if count else _ascending(spectrum, block)
+        block if count else block[:, np.argsort(spectrum.eigenvalues @ block**2, kind="stable")]
         for block, count in zip(blocks, counts, strict=True)
     ]
     lowest = [float((spectrum.eigenvalues @ block**2).min()) for block in blocks]
@@ -166,11 +164,6 @@ def make_factors(
     factors, readings = zip(*made, strict=True)
     sure = zip(factors, confidence, strict=True)
     return tuple(replace(factor, confidence=own) for factor, own in sure), readings
-
-
-def _ascending(spectrum: Spectrum, block: np.ndarray) -> np.ndarray:
-    """The functions of a block in order of their eigenvalues."""
-    return block[:, np.argsort(spectrum.eigenvalues @ block**2, kind="stable")]
 
 
 def _others(blocks: Sequence[np.ndarray], *, but: int, most: int) -> np.ndarray:

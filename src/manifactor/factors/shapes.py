@@ -103,9 +103,8 @@ def chart_functions(
 
 def _some(spectrum: Spectrum) -> np.ndarray:
     """The spectrum's functions at only as many samples as a prediction needs."""
-    return spectrum.functions[
-        statistics.random_rows(len(spectrum.functions), statistics.PREDICTED_SAMPLES)
-    ]
+    rows = statistics.random_rows(len(spectrum.functions), statistics.PREDICTED_SAMPLES)
+    return spectrum.functions[rows]
 
 
 def _lowest(functions: np.ndarray) -> list[int]:
@@ -189,11 +188,10 @@ def _angle_tells_all(places: np.ndarray, functions: np.ndarray, foreign: np.ndar
     predict = partial(_predict, target=functions)
     angle = unit_vectors(places)
     by_place, by_angle = map_threads(predict, [places, angle])
-    told = (by_place - by_angle).max() < BESIDE_ANGLE
-    if not told and foreign.shape[1]:
+    # Places tell a little of the other factors, which impure functions depend on.
+    if foreign.shape[1] and not (by_place - by_angle).max() < BESIDE_ANGLE:
         by_angle = np.maximum(by_angle, predict(np.hstack([angle, foreign])))
-        told = (by_place - by_angle).max() < BESIDE_ANGLE
-    return bool(told)
+    return bool((by_place - by_angle).max() < BESIDE_ANGLE)
 
 
 def interval_ends(topology: str, chart_values: np.ndarray) -> np.ndarray | None:

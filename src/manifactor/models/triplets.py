@@ -6,6 +6,7 @@ Triplets say which functions are products of which (Algorithm 1).
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 from scipy.linalg import eigh
@@ -219,12 +220,10 @@ class Triplets:
         """
         size = int(self.parts.max(initial=0)) + 1
         matrix = np.zeros((size, size))
-        for a in range(self.parts.shape[1]):
-            for b in range(a):
-                pair = self.parts[:, [a, b]]
-                both = (pair >= 0).all(axis=1)
-                i, j = pair[both].T
-                np.maximum.at(matrix, (i, j), self.similarity[both])
+        for two in combinations(self.parts.T, 2):
+            pair = np.array(two)
+            both = (pair >= 0).all(axis=0)
+            np.maximum.at(matrix, tuple(pair[:, both]), self.similarity[both])
         matrix = np.maximum(matrix, matrix.T)
         present = self.parts[self.parts >= 0]
         functions = np.setdiff1d(present, np.asarray(exclude, dtype=int))
@@ -297,17 +296,17 @@ def _candidates(
 
 def _combinations_below(eigenvalues: np.ndarray, size: int, limit: float) -> np.ndarray:
     """Return combinations of functions, (n, size), whose eigenvalues sum to less than `limit`."""
-    combinations = np.arange(1, len(eigenvalues))[:, None]
+    found = np.arange(1, len(eigenvalues))[:, None]
     for _ in range(size - 1):
-        room = limit - eigenvalues[combinations].sum(axis=1)
-        last = combinations[:, -1]
+        room = limit - eigenvalues[found].sum(axis=1)
+        last = found[:, -1]
         end = np.searchsorted(eigenvalues, room)
         count = np.maximum(0, end - last - 1)
         offset = np.cumsum(count) - count
         start = np.repeat(last + 1 - offset, count)
         following = start + np.arange(count.sum())
-        combinations = np.column_stack([np.repeat(combinations, count, axis=0), following])
-    return combinations
+        found = np.column_stack([np.repeat(found, count, axis=0), following])
+    return found
 
 
 def _blocks(
@@ -315,11 +314,11 @@ def _blocks(
 ) -> Iterator[np.ndarray]:
     """Yield combinations in order of their eigenvalue sums, a few at a time."""
     for size in range(2, max_parts + 1):
-        combinations = _combinations_below(eigenvalues, size, limit)
-        total = eigenvalues[combinations].sum(axis=1)
+        below = _combinations_below(eigenvalues, size, limit)
+        total = eigenvalues[below].sum(axis=1)
         order = np.argsort(total, kind="stable")
         for first in range(0, len(order), length):
-            yield combinations[order[first : first + length]]
+            yield below[order[first : first + length]]
 
 
 @dataclass(frozen=True)

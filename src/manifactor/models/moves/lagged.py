@@ -61,7 +61,18 @@ def in_pairs(diffusion: Operator) -> Operator:
     if not isinstance(pairs, Pairs):
         return diffusion
     basis, n = diffusion.distinct, len(diffusion.graph.distinct)
-    ends = [_extended(diffusion, each) for each in (pairs.before, pairs.after)]
+    nearest = nearest_point(diffusion.samples)
+
+    def extended(X: np.ndarray) -> np.ndarray:
+        # Samples far from all of the fit lie where the nearest one lies.
+        distance, index = nearest(X)
+        far = (distance > diffusion.reach)[:, None]
+        return diffusion.extended(np.where(far, diffusion.samples[index], X))
+
+    ends = [
+        np.concatenate([extended(each[rows]) for rows in gen_batches(len(each), 5000)])
+        for each in (pairs.before, pairs.after)
+    ]
     copies = diffusion.graph.multiplicity
     half = np.arange(len(pairs.before)) * BLOCKS // len(pairs.before) % 2
     of_half = np.random.default_rng(0).permutation(n) % 2
@@ -84,16 +95,6 @@ def in_pairs(diffusion: Operator) -> Operator:
         # A later fit cannot start from these functions.
         keys={},
     )
-
-
-def _extended(diffusion: Operator, X: np.ndarray) -> np.ndarray:
-    """Return the functions of the walk at any samples, (n, n_functions)."""
-    nearest, out = nearest_point(diffusion.samples), []
-    for rows in gen_batches(len(X), 5000):
-        distance, index = nearest(X[rows])
-        near = np.where((distance > diffusion.reach)[:, None], diffusion.samples[index], X[rows])
-        out.append(diffusion.extended(near))
-    return np.concatenate(out)
 
 
 def _chance(n_functions: int, n_pairs: int) -> float:

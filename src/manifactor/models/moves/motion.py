@@ -3,7 +3,7 @@
 One of two independent processes may be shifted in time, which keeps all autocorrelation.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -19,9 +19,8 @@ COUPLINGS = {
     "places": (("place", "place"),),
     "transitions": (("transition", "transition"),),
 }
-# Shifts that a coupling is compared with, and the share of them that may exceed it.
+# Shifts that a coupling is compared with; a fiftieth of them may exceed it.
 SHIFTS = 99
-SIGNIFICANT = 0.02
 # Length of the moves that are tested, relative to that of the shortest factor: the slopes of
 # coordinates have errors within the kernel, which shorter moves would show.
 TESTED_MOVE = 0.15
@@ -105,30 +104,24 @@ def couplings(
     """
     features = [_features(*each) for each in zip(before, after, strict=True)]
     left_out = {"places": n_repeats > 0, "transitions": not jointly}
-    kinds = [kind for kind in COUPLINGS if not left_out.get(kind)]
-    orders = list(_orders(len(before[0]), n_repeats))
+    order, rng = np.arange(len(before[0])), np.random.default_rng(0)
+    # The order of the moves, then others in which they are independent of the first.
+    if n_repeats:
+        bursts = order.reshape(-1, n_repeats)
+        orders = [order, *(rng.permutation(bursts).ravel() for _ in range(SHIFTS))]
+    else:
+        orders = [order, *(np.roll(order, k) for k in random_shifts(len(order), SHIFTS))]
 
     def coupling(one: dict, other: dict, kind: str) -> Measurement:
         value, *shifted = (_correlation(one, other, kind, order) for order in orders)
         p = (1 + sum(each >= value for each in shifted)) / len(orders)
-        return Measurement(value, float(np.mean(shifted)) if p <= SIGNIFICANT else value)
+        return Measurement(value, float(np.mean(shifted)) if p <= 0.02 else value)
 
     def largest(kind: str) -> Measurement:
         pairs = (coupling(*pair, kind) for pair in combinations(features, 2))
         return max([Measurement(0.0, 0.0), *pairs], key=lambda each: (each.net, each.value))
 
-    return {kind: largest(kind) for kind in kinds}
-
-
-def _orders(n_moves: int, n_repeats: int) -> Iterator[np.ndarray]:
-    """Yield the order of the moves, then others in which they are independent of the first."""
-    order, rng = np.arange(n_moves), np.random.default_rng(0)
-    yield order
-    if n_repeats:
-        bursts = order.reshape(-1, n_repeats)
-        yield from (rng.permutation(bursts).ravel() for _ in range(SHIFTS))
-    else:
-        yield from (np.roll(order, shift) for shift in random_shifts(n_moves, SHIFTS))
+    return {kind: largest(kind) for kind in COUPLINGS if not left_out.get(kind)}
 
 
 def _correlation(one: dict, other: dict, kind: str, order: np.ndarray) -> float:

@@ -8,6 +8,7 @@ block-diagonal, and how many blocks there are.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import combinations
 
 import numpy as np
 from numpy.random import Generator
@@ -56,12 +57,21 @@ def commutant(champ: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.nd
     s = r (r + 1) / 2.
     """
     n_rows, r, _ = champ.shape
-    basis = _symmetric_basis(r)
+    # An orthonormal basis of the symmetric matrices.
+    i, j = np.triu_indices(r)
+    basis = np.zeros((len(i), r, r))
+    element = np.arange(len(i))
+    basis[element, i, j] = basis[element, j, i] = np.where(i == j, 1.0, 0.5**0.5)
     flat = champ.reshape(n_rows, -1)
     # Q needs G only through its second moments, so its cost does not grow with the rows.
     weighted = flat * weights[:, None]
     moments = (weighted.T @ flat).reshape(r, r, r, r)
-    q, vectors = np.linalg.eigh(_commutator_form(basis, moments))
+    # The matrix of mean |[X, G]|^2 = 2 tr(X X G G) - 2 tr(X G X G).
+    square = np.einsum("abbc->ac", moments)
+    form = 2 * np.einsum("pab,qbc,ca->pq", basis, basis, square, optimize=True)
+    sandwich = np.einsum("pab,bcda->pcd", basis, moments, optimize=True)
+    form -= 2 * sandwich.reshape(len(basis), -1) @ basis.reshape(len(basis), -1).T
+    q, vectors = np.linalg.eigh((form + form.T) / 2)
     # A unit matrix of trace sqrt(r) is the identity; rounding may hide it among other elements with
     # Q near 0.
     traces = np.abs(np.einsum("pq,paa->q", vectors, basis))
@@ -71,39 +81,16 @@ def commutant(champ: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.nd
     return q / q[1:].mean(), elements
 
 
-def _commutator_form(basis: np.ndarray, moments: np.ndarray) -> np.ndarray:
-    """Return the matrix of mean |[X, G]|^2 = 2 tr(X X G G) - 2 tr(X G X G)."""
-    square = np.einsum("abbc->ac", moments)
-    form = 2 * np.einsum("pab,qbc,ca->pq", basis, basis, square, optimize=True)
-    sandwich = np.einsum("pab,bcda->pcd", basis, moments, optimize=True)
-    flat = basis.reshape(len(basis), -1)
-    form -= 2 * sandwich.reshape(len(basis), -1) @ flat.T
-    return (form + form.T) / 2
-
-
-def _symmetric_basis(r: int) -> np.ndarray:
-    """Return an orthonormal basis of the symmetric matrices, (r (r + 1) / 2, r, r)."""
-    i, j = np.triu_indices(r)
-    element = np.arange(len(i))
-    basis = np.zeros((len(i), r, r))
-    size = np.where(i == j, 1.0, 0.5**0.5)
-    basis[element, i, j] = size
-    basis[element, j, i] = size
-    return basis
-
-
 def squared_cosine(champ: np.ndarray, weights: np.ndarray, labels: np.ndarray) -> float:
     """Return the largest mean squared cosine between the gradients of two blocks."""
     n_blocks = labels.max() + 1
     inside = [champ[:, labels == a][:, :, labels == a] for a in range(n_blocks)]
     longest = [np.linalg.eigvalsh(block)[:, -1] for block in inside]
     largest = 0.0
-    for a in range(n_blocks):
-        for b in range(a):
-            between = champ[:, labels == a][:, :, labels == b]
-            across = (between**2).sum(axis=(1, 2))
-            lengths = weights @ (longest[a] * longest[b])
-            largest = max(largest, float(weights @ across / lengths))
+    for b, a in combinations(range(n_blocks), 2):
+        across = (champ[:, labels == a][:, :, labels == b] ** 2).sum(axis=(1, 2))
+        lengths = weights @ (longest[a] * longest[b])
+        largest = max(largest, float(weights @ across / lengths))
     return largest
 
 
@@ -172,17 +159,14 @@ def divide(
 def _measured(geometry: Geometry, functions: np.ndarray) -> MeasuredBatch:
     """Measure the commutant of a batch."""
     weights = geometry.row_weights
-    champ = unit_energy(_inner_products(geometry, functions), weights)
-    return MeasuredBatch(functions, champ, weights, *commutant(champ, weights))
-
-
-def _inner_products(geometry: Geometry, functions: np.ndarray) -> np.ndarray:
-    """Return the better estimate of inner products of gradients at the rows, (n_rows, r, r)."""
     # The carre du champ is less noisy, but needs a spectrum that reaches to the products.
     if geometry.captured(functions) > MIN_CAPTURED:
-        return carre_du_champ(geometry.spectrum, beside_constant(functions), geometry.rows)
-    gradients = geometry.gradients @ functions
-    return gradients.transpose(0, 2, 1) @ gradients
+        champ = carre_du_champ(geometry.spectrum, beside_constant(functions), geometry.rows)
+    else:
+        gradients = geometry.gradients @ functions
+        champ = gradients.transpose(0, 2, 1) @ gradients
+    champ = unit_energy(champ, weights)
+    return MeasuredBatch(functions, champ, weights, *commutant(champ, weights))
 
 
 def _blocks(count: int, batch: MeasuredBatch, rng: Generator) -> tuple[float, list[np.ndarray]]:

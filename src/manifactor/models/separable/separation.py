@@ -249,11 +249,9 @@ def _geometries(diffusion: Operator, rng: np.random.Generator) -> list[Geometry]
     """
     points = np.asarray(diffusion.distinct_points)
     count = min(FUNCTIONS_OF_HALF, len(points) // 4)
+    # Three times as fast as a full decomposition of 1,500 samples, for so few functions.
     settings = DiffusionSettings(
-        preparation="none",
-        # Three times as fast as a full decomposition of 1,500 samples, for so few functions.
-        solver="chebyshev",
-        n_jobs=diffusion.settings.n_jobs,
+        preparation="none", solver="chebyshev", n_jobs=diffusion.settings.n_jobs
     )
     orders = [rng.permutation(len(points)) for _ in range(2)]
     halves = [np.sort(half[:HALF_ROWS]) for order in orders for half in np.array_split(order, 2)]
@@ -410,7 +408,11 @@ def factor_web(
     both do not explain tells the side.
     """
     spectrum = diffusion.spectrum
-    weights = _flat_weights(web, geometry, diffusion)
+    # Weights under which places on separating coordinates are independent: the volume is the gap
+    # times the product of the coordinates' own lengths.
+    gap = np.maximum(web.gap, 0.1 * np.median(web.gap))
+    weights = diffusion.spectrum.weights / _at_samples(gap, geometry, diffusion)
+    weights = weights / weights.sum()
     everyone = range(len(web.axes))
     for penalty in PENALTIES:
         pure = [
@@ -531,13 +533,6 @@ def _unexplained(spectrum: Spectrum, known: Sequence[np.ndarray], count: int) ->
     return np.pad(lowest, ((1, len(spectrum.eigenvalues) - 16), (0, 0)))
 
 
-def _flat_weights(web: Web, geometry: Geometry, diffusion: Operator) -> np.ndarray:
-    """Weights under which places on separating coordinates are independent."""
-    gap = np.maximum(web.gap, 0.1 * np.median(web.gap))
-    weights = diffusion.spectrum.weights / _at_samples(gap, geometry, diffusion)
-    return weights / weights.sum()
-
-
 def _at_samples(values: np.ndarray, geometry: Geometry, diffusion: Operator) -> np.ndarray:
     """Values at rows as values at all samples: those of the nearest row."""
     points = np.asarray(diffusion.distinct_points)
@@ -549,17 +544,12 @@ def warp_of(found: Separation, factors: Sequence[Factor], diffusion: Operator) -
     """Return how lengths depend on two factors; None for more of them."""
     if len(factors) != 2 or found.web is None:
         return None
-    gap = _at_samples(found.web.gap, found.geometry, diffusion)
-    return _warp(factors, gap, found.symmetries)
-
-
-def _warp(factors: Sequence[Factor], gap: np.ndarray, symmetries: symmetry.Symmetries) -> Warp:
-    """How lengths depend on two factors, given their squared ratio at every sample."""
-    length = np.sqrt(np.maximum(gap, 0.0))
+    length = np.sqrt(np.maximum(_at_samples(found.web.gap, found.geometry, diffusion), 0.0))
     told = [statistics.predictability(factor.embedding, length[:, None])[0] for factor in factors]
     best = int(np.argmax(told))
     place = factors[best].coordinate
-    if not (symmetries.name is not None or told[best] > 0.9):
+    # Along the orbits of a symmetry they depend on the other factor alone.
+    if found.symmetries.name is None and not told[best] > 0.9:
         return Warp(None)
     if place is None:
         return Warp(best + 1)
