@@ -197,9 +197,11 @@ def matched_r2(ones: Sequence[np.ndarray], others: Sequence[np.ndarray]) -> floa
 
 def mutual_r2(ones: Sequence[np.ndarray], others: Sequence[np.ndarray]) -> np.ndarray:
     """Return the R^2 by which either of two coordinates predicts the other, (n_ones, n_others)."""
-    told = np.array([[predictability(a, b).mean() for b in others] for a in ones])
-    back = np.array([[predictability(b, a).mean() for b in others] for a in ones])
-    return np.minimum(told, back)
+
+    def either(a: np.ndarray, b: np.ndarray) -> float:
+        return min(predictability(a, b).mean(), predictability(b, a).mean())
+
+    return np.array([[either(a, b) for b in others] for a in ones])
 
 
 def of_unit_spread(places: np.ndarray) -> np.ndarray:

@@ -135,25 +135,18 @@ def draw_count(asked: int | str, n_samples: int) -> int:
     return min(require_count("fit_samples", asked, low=FEWEST_SAMPLES, high=10**9), n_samples)
 
 
-def _take_chunks(X: Any, rows: np.ndarray) -> np.ndarray:
-    at_once = X.chunks[0] if X.chunks else 2**16
-    edges = np.append(np.arange(0, X.shape[0], at_once), X.shape[0])
-    return take_by_chunks(rows, edges, lambda start, stop: np.asarray(X[start:stop]))
-
-
-# How some rows of samples are taken, by `kind_of`.
-TAKE: dict[str, Callable[[Any, np.ndarray], Any]] = {
-    "dask": lambda X, rows: np.asarray(X[rows].compute()),
-    "chunks": _take_chunks,
-    "pandas": lambda X, rows: X.iloc[rows],
-    "polars": lambda X, rows: X[rows],
-    "array": lambda X, rows: np.asarray(X)[rows],
-}
-
-
 def take_rows(X: Any, rows: np.ndarray) -> Any:
     """Return some samples, ascending; chunks that hold none of them are not read."""
-    return TAKE[kind_of(X)](X, rows)
+    kind = kind_of(X)
+    if kind == "chunks":
+        at_once = X.chunks[0] if X.chunks else 2**16
+        edges = np.append(np.arange(0, X.shape[0], at_once), X.shape[0])
+        return take_by_chunks(rows, edges, lambda start, stop: np.asarray(X[start:stop]))
+    if kind == "dask":
+        return np.asarray(X[rows].compute())
+    return (
+        X.iloc[rows] if kind == "pandas" else X[rows] if kind == "polars" else np.asarray(X)[rows]
+    )
 
 
 def take_by_chunks(

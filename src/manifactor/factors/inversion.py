@@ -151,17 +151,11 @@ def values_at(
 def _weights(space: PlaceSpace, at: np.ndarray, near: np.ndarray) -> np.ndarray:
     """Return the weights with which neighbours' values add up to a fit, (m, 1, k)."""
     offsets = space.offsets(at, near)
-    kernel = _tricube(np.linalg.norm(offsets, axis=1))[:, None]
+    distances = np.linalg.norm(offsets, axis=1)
+    # Tricube weights; all samples are copies where the farthest is at the place itself.
+    kernel = (1 - quotient(distances, distances.max(axis=1, keepdims=True)) ** 3) ** 3
+    # Where all are equally far, none is nearer than another.
+    kernel[kernel.sum(axis=1) == 0] = 1.0
+    kernel = kernel[:, None]
     kernel = kernel / kernel.sum(axis=2, keepdims=True)
     return local_weights(offsets, 0.0, kernel, ridge=1e-3, reach=4.0)[0]
-
-
-def _tricube(distances: np.ndarray) -> np.ndarray:
-    """Return weights of neighbours, (m, k), which fall to 0 at the farthest."""
-    farthest = distances.max(axis=1, keepdims=True)
-    # All of them are copies where the farthest is at the place itself.
-    share = quotient(distances, farthest)
-    weights = (1 - share**3) ** 3
-    # Where all are equally far, none is nearer than another.
-    weights[weights.sum(axis=1) == 0] = 1.0
-    return weights

@@ -377,8 +377,7 @@ def _strays(geometry: Geometry, points: np.ndarray, count: int) -> float:
     columns = centred @ np.linalg.lstsq(centred, geometry.coordinates, rcond=None)[0]
     rows = columns[geometry.rows]
     motions = symmetry.orbit_fields(geometry, count).transpose(2, 0, 1)
-    turns = (find_turn(rows, motion, geometry.row_weights) for motion in motions)
-    return max(turn.strays(rows) for turn in turns)
+    return max(find_turn(rows, m, geometry.row_weights).strays(rows) for m in motions)
 
 
 def _tangents(geometry: Geometry, dimension: int) -> np.ndarray:

@@ -81,21 +81,6 @@ def _reading(samples: np.ndarray, topology: str, places: np.ndarray) -> Reading:
     return Reading(topology, places, explained)
 
 
-def _plainest(readings: list[Reading]) -> Reading:
-    """The reading that explains most; an interval unless a circle explains .02 more."""
-    best = max(readings, key=lambda reading: reading.explained)
-    intervals = [reading for reading in readings if reading.topology == "interval"]
-    plain = max(intervals, key=lambda reading: reading.explained)
-    return plain if plain.explained > best.explained - 0.02 else best
-
-
-def _linear_curves(samples: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
-    """Places along the first main direction, and around the first two."""
-    yield "interval", samples[:, :1]
-    if samples.shape[1] > 1:
-        yield "circle", unit_vectors(samples[:, :2] / samples[:, :2].std(axis=0))
-
-
 @dataclass(frozen=True)
 class Fitted:
     """One factor of a sum, fitted to samples."""
@@ -133,13 +118,6 @@ def _fit_again(target: np.ndarray, factor: Fitted) -> Fitted:
     places = factor.sheet.project(target).places
     # A sheet measures lengths, so that a gap may be wider on it than when read.
     return fit_reading(target, open_gap(Reading(factor.sheet.topology, places, factor.shown)))
-
-
-def _untangle(target: np.ndarray, factor: Fitted) -> Fitted:
-    """The factor, or a surface in place of a tangled curve."""
-    if not factor.sheet.tangled():
-        return factor
-    return fit_reading(target, read_surface(target - target.mean(axis=0)))
 
 
 def _in_turn(
@@ -186,11 +164,19 @@ class Fitter:
         """Return where samples, (n, q), lie on the curve or surface that explains them."""
         samples = samples - samples.mean(axis=0)
         shown, some = _shown(samples)
-        readings = [_reading(some, *start) for start in _linear_curves(some)]
+        # Along the first main direction, and around the first two: whatever the density.
+        readings = [_reading(some, "interval", some[:, :1])]
+        if some.shape[1] > 1:
+            around = unit_vectors(some[:, :2] / some[:, :2].std(axis=0))
+            readings.append(_reading(some, "circle", around))
         # A curve that is read from the main directions and explains nearly all needs no spectrum.
         if max(reading.explained for reading in readings) < 0.99:
             readings += [_reading(some, *start) for start in self._spectral_curves(some)]
-        curve = _of_all(shown, some, _plainest(readings))
+        best = max(readings, key=lambda reading: reading.explained)
+        intervals = [reading for reading in readings if reading.topology == "interval"]
+        plain = max(intervals, key=lambda reading: reading.explained)
+        # A circle must explain .02 more.
+        curve = _of_all(shown, some, plain if plain.explained > best.explained - 0.02 else best)
         if not self.surfaces or curve.explained > 1 - CURVE_LEAVES:
             return curve
         surface = read_surface(samples)
@@ -232,7 +218,13 @@ class Fitter:
                 return factors
         if not self.surfaces:
             return factors
-        return _fit_rounds(samples, _in_turn(samples, factors, _untangle))
+
+        def untangled(target: np.ndarray, factor: Fitted) -> Fitted:
+            if not factor.sheet.tangled():
+                return factor
+            return fit_reading(target, read_surface(target - target.mean(axis=0)))
+
+        return _fit_rounds(samples, _in_turn(samples, factors, untangled))
 
     def shares_read(self, samples: np.ndarray, factors: Sequence[Fitted]) -> list[float]:
         """Return the shares that places explain if they are read from what the others leave.
