@@ -64,7 +64,7 @@ def read_scene(path: Path) -> None:
     scene = open_scene(Path(path.parts[0]))
     for what in (scene.about, scene.spectrum, scene.angles, scene.evidence):
         json.dumps(what())
-    scene.selected([])
+    scene.select([])
 
 
 def see_motions(path: Path) -> None:

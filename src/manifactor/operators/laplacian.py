@@ -312,6 +312,7 @@ def _beside_constant(vectors: np.ndarray, constant: np.ndarray) -> np.ndarray:
 
 # Above this number of samples two parts tell as much about noise as two halves, and cost less.
 PARTED_ABOVE = 60_000
+SMALLEST_PART = 10_000
 
 # A part of more samples starts from the spectrum of a part of its own, which takes a third of the
 # products that random vectors take.
@@ -338,7 +339,7 @@ class Part:
 
 def part_size(n_samples: int) -> int:
     """Return the number of samples of a part: an eighth of them, within limits."""
-    return min(max(n_samples // 8, 10_000), 100_000)
+    return min(max(n_samples // 8, SMALLEST_PART), 100_000)
 
 
 def draw_parts(
