@@ -24,7 +24,7 @@ def facts_on(operator, settings=FactoringSettings(), **more):
         samples=X,
         operator=operator,
         n_asked=settings.n_asked,
-        drawn=Samples(X),
+        drawn=Samples(X, noise=more.pop("noise", None)),
         settings=settings,
         rng=rng,
         streams=streams_of(rng),
