@@ -40,6 +40,8 @@ FIRST_CELLS = 16
 # batch.
 QUERIES_PER_BLOCK = 128
 
+# Distances between new and fitted samples that are computed at a time.
+DISTANCES_PER_STEP = 2**28
 # Memory of a step: what stays in a cache of a CPU, what keeps a GPU busy. A device that has less to
 # spare than the least is full.
 CPU_STEP_BYTES = 2**25
@@ -576,7 +578,7 @@ class DeviceSearch(NeighborSearch):
         torch = extra("torch")
         n_samples = len(self.samples_)
         count = min(self.n_neighbors + 1, n_samples)
-        step = max(1, 2**28 // n_samples)
+        step = max(1, DISTANCES_PER_STEP // n_samples)
         queries = self._on_device(X).double() - self.mean_
         known = self.samples_.double() - self.mean_
         # Matrix products would round, and a sample would not find itself.
