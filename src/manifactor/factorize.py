@@ -174,7 +174,7 @@ def search(
             if is_sure(tried[-1]):
                 break
         # Lines come first, and most samples lie on none.
-        if only_likely and number and not any(each.is_likely for each in tried):
+        if only_likely and facts.is_free and number and not any(c.is_likely for c in tried):
             return []
     if not tried:
         raise _error_of_count(facts) if facts.is_free and facts.n_asked else errors[0]
@@ -234,8 +234,9 @@ def conclude(facts: Facts, tried: Sequence[Candidate]) -> Factorization:
     """Return the best of the candidates that were tried as a result; the same is made once."""
     key = tuple(map(id, tried))
     if key not in facts.results:
-        facts.results[key] = _concluded(facts, tried)
-    return facts.results[key]
+        # The candidates are held, too, as long as their addresses are a key.
+        facts.results[key] = tried, _concluded(facts, tried)
+    return facts.results[key][1]
 
 
 def _concluded(facts: Facts, tried: Sequence[Candidate]) -> Factorization:

@@ -123,6 +123,7 @@ def by_waves(model: Model, operator: Operator, facts: Facts, tried: Tried) -> Ca
     share = purity.product_share(looks[0].geometry, looks[0].blocks)
     peeling = Peeling(tuple(looks), product_share=share)
     start = Candidate(model.name, model.sense, operator, facts, strict=True, rng=rng)
+    start = replace(start, warned=operator.warned)
     read = Peeled(peeling, dimensions_of(peeling, operator))
     candidate = of_blocks(start, read, charted=tuple(counts[f] for f in order))
     # Axes of flat places are always found: alone, they must be those of a box.
@@ -275,7 +276,7 @@ def _with_doubts(candidate: Candidate) -> Candidate:
         what = f"of {enough // 2} samples neither half shows the same factors"
     else:
         return candidate
-    even = candidate.facts.density(candidate.operator)
+    even = candidate.density
     remedy = f"About {enough} samples would help."
     # The noise of even samples falls with their number. Uneven samples have tails, where functions
     # are peaks on single samples; more samples only show more of the tails.
@@ -390,7 +391,8 @@ def _part_of_term(points: np.ndarray, facts: Facts, most: int, rng: Generator) -
     settings = facts.operator.settings
     spectral = DiffusionSettings(preparation="none", n_jobs=settings.n_jobs, device=settings.device)
     operator = diffuse(points, spectral, rng=rng)
-    facts = replace(facts, operator=operator, n_asked=None, rng=rng, streams={})
+    # As one of several models: no more functions are computed where a dimension is missing.
+    facts = replace(facts, operator=operator, is_free=True, rng=rng, streams={})
     # One more chance to find a product by accident.
     model = replace(MODELS["geometry"], strict=True)
     for asked in (None, most):
@@ -398,6 +400,7 @@ def _part_of_term(points: np.ndarray, facts: Facts, most: int, rng: Generator) -
             (part,) = by_blocks(model, operator, replace(facts, n_asked=asked), ())
             if len(part.factors) <= most:
                 right = all(CRITERIA[test.kind].coordinates == "right" for test in part.failed)
+                part = replace(part, warned=(*operator.warned, *part.warned))
                 return part if part.is_sound and right and not part.fails("skew") else None
     return None
 

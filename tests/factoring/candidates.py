@@ -47,8 +47,10 @@ def even_facts(n_asked=None, **more):
         graph=everyone, metric=None, lagged=(), warned=(), path=None, points=None, samples=None
     )
     operator.settings, operator.dimension = DiffusionSettings(), 2.0
-    more = {"densities": {id(operator): Evenness(0.1, 2.0)}} | more
-    return facts_on(operator, FactoringSettings(n_asked or "auto"), is_free=True, **more)
+    density = more.pop("density", Evenness(0.1, 2.0))
+    facts = facts_on(operator, FactoringSettings(n_asked or "auto"), is_free=True, **more)
+    facts.__dict__["density"] = density
+    return facts
 
 
 def candidate(facts, *tests, sense="geometry", n_factors=2, **more):

@@ -240,11 +240,10 @@ def test_clusters_are_told_with_their_factor_and_their_sizes(rng):
 
 def test_more_samples_are_advised_only_where_samples_are_even(rng):
     for draw, words in [(rng.uniform, "About 700 samples"), (rng.normal, "may not help")]:
-        facts = even_facts(densities={id(FACTS.operator): evenness(draw(size=(1000, 2)), 2)})
+        facts = even_facts(density=evenness(draw(size=(1000, 2)), 2))
         look = SimpleNamespace(part=np.arange(350))
         read = SimpleNamespace(peeling=SimpleNamespace(looks=(look,)))
         few = candidate(facts, JUDGE["agreement"](0.1), read=read)
-        few = replace(few, operator=FACTS.operator)
         (warned,) = kinds._with_doubts(few).warned
         assert words in warned.message
         assert warned.category is SampleWarning

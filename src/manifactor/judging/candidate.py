@@ -58,6 +58,14 @@ def _nothing(*_: Any, **__: Any) -> Any:
     return None
 
 
+def density_of(operator: Operator) -> Evenness:
+    """Return how even the samples of an operator are; nan where only distances are known."""
+    if operator.points is None:
+        return Evenness(NOT_MEASURED, NOT_MEASURED)
+    samples = np.asarray(operator.distinct_points)
+    return evenness(samples, operator.dimension, operator.distinct_metric)
+
+
 @dataclass(repr=False)
 class Facts:
     """What is the same for all models: the samples, the settings, and what is measured once."""
@@ -73,7 +81,6 @@ class Facts:
     # Halves that tell structure from noise are always the same: `random_state` decides no verdict
     rng: Generator = field(default_factory=lambda: np.random.default_rng(0))
     streams: dict[str, Generator] = field(default_factory=dict)
-    densities: dict[int, Evenness] = field(default_factory=dict)
     # A further search of other samples, and the result of what was tried
     search: Callable[..., Any] = _nothing
     conclude: Callable[..., Any] = _nothing
@@ -84,16 +91,10 @@ class Facts:
     report: Callable[[float], None] = _nothing
     results: dict[tuple[int, ...], Any] = field(default_factory=dict)
 
-    def density(self, operator: Operator) -> Evenness:
-        """Return how even the samples are; nan where only distances are known."""
-        if id(operator) not in self.densities:
-            even, metric = Evenness(NOT_MEASURED, NOT_MEASURED), operator.metric
-            if operator.points is not None:
-                near = metric.chosen(operator.graph.distinct) if metric is not None else None
-                samples = np.asarray(operator.distinct_points)
-                even = evenness(samples, operator.dimension, near)
-            self.densities[id(operator)] = even
-        return self.densities[id(operator)]
+    @cached_property
+    def density(self) -> Evenness:
+        """How even the samples are; nan where only distances are known."""
+        return density_of(self.operator)
 
     def renewed(self, operator: Operator) -> "Facts":
         """Return the facts of a further search, whose random numbers start anew."""
@@ -103,7 +104,6 @@ class Facts:
             operator=operator,
             rng=rng,
             streams=streams_of(rng) if self.is_free else {},
-            densities={},
             results={},
             may_be_counts=False,
             again=None,
@@ -117,7 +117,7 @@ class Facts:
     def sampling(self) -> Sampling:
         """What is known of the samples before any factor is found."""
         operator = self.operator
-        spread = self.density(operator).spread
+        spread = self.density.spread
         return Sampling(len(operator.graph.distinct), operator.dimension, spread)
 
 
@@ -171,6 +171,12 @@ class Candidate(Tested):
         if not self.factors:
             return [float(self.operator.spectrum.eigenvalues[1])]
         return [float(factor.eigenvalues[0]) for factor in self.factors]
+
+    @cached_property
+    def density(self) -> Evenness:
+        """How even the samples of its operator are."""
+        ours = self.operator is self.facts.operator
+        return self.facts.density if ours else density_of(self.operator)
 
     @property
     def inliers(self) -> np.ndarray:

@@ -156,7 +156,7 @@ def _clusters(candidate, facts) -> Measurement | None:
 def _evenness(candidate, facts) -> Measurement | None:
     if candidate.operator.basis is not None or candidate.operator.points is None:
         return None
-    even = facts.density(candidate.operator)
+    even = candidate.density
     return Measurement(even.spread, words={"ratio": even.ratio})
 
 
