@@ -50,7 +50,7 @@ CROWDING = Measure(
     "there are {value:.1f} factors for each column",
     "Ask for fewer factors with `n_factors`.",
     at_most=True,
-    of=lambda candidate, facts: len(candidate.factors) / facts.samples.shape[1],
+    of=lambda candidate, facts: len(candidate.factors) / facts.drawn.columns.shape[1],
     models=frozenset({"geometry", "places"}),
 )
 

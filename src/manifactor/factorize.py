@@ -99,7 +99,6 @@ def facts_of(
     counts = several and samples.noise is None and not spectral.precomputed
     counts = counts and spectral.transformation == "auto" and X.shape[0] <= 20_000
     return Facts(
-        X,
         operator,
         settings.n_asked,
         samples,

@@ -52,7 +52,7 @@ from manifactor.operators.variants import in_density, in_volume
 from manifactor.statistics import NOT_MEASURED, Measurement, leaves_noise, random_rows
 
 Candidates = Iterator[Candidate]
-Tried = Sequence[Candidate]
+Earlier = Sequence[Candidate]
 
 # The spread of the density of even samples is .09 to .13 on surfaces with edges and .04 to .07 on
 # others; on tori that are sampled evenly by their angles it is .11 to .24.
@@ -67,14 +67,14 @@ class Model:
     sense: str  # in which its results are products
     meaning: str
     # The operator whose functions are read; None where the samples have none
-    operator: Callable[[Facts, Tried], Operator | None]
-    read: Callable[["Model", Operator, Facts, Tried], Candidates]
-    worth_trying: Callable[[Facts, Tried], bool]
+    operator: Callable[[Facts, Earlier], Operator | None]
+    read: Callable[["Model", Operator, Facts, Earlier], Candidates]
+    worth_trying: Callable[[Facts, Earlier], bool]
     strict: bool = False  # whether it is a further chance to find a product by accident
     # Which samples it is tried of by default: of "samples", of "moves", or only if asked for, ""
     of: str = "samples"
 
-    def candidates(self, facts: Facts, tried: Tried) -> Candidates:
+    def candidates(self, facts: Facts, tried: Earlier) -> Candidates:
         """Yield what the model proposes; nothing if it finds less than was asked for."""
         operator = self.operator(facts, tried)
         return iter(()) if operator is None else self.read(self, operator, facts, tried)
@@ -83,7 +83,7 @@ class Model:
 # Readers of functions: blocks of orthogonal gradients.
 
 
-def by_blocks(model: Model, operator: Operator, facts: Facts, tried: Tried) -> Candidates:
+def by_blocks(model: Model, operator: Operator, facts: Facts, tried: Earlier) -> Candidates:
     """Peel off blocks of pure functions.
 
     The functions are doubled while a dimension is missing, but for the first of several models: a
@@ -102,7 +102,7 @@ def by_blocks(model: Model, operator: Operator, facts: Facts, tried: Tried) -> C
     yield of_blocks(start, Peeled(peeling, dimensions))
 
 
-def by_waves(model: Model, operator: Operator, facts: Facts, tried: Tried) -> Candidates:
+def by_waves(model: Model, operator: Operator, facts: Facts, tried: Earlier) -> Candidates:
     """Take the waves along axes of flat places as blocks, as the spectrum has them."""
     assert operator.metric is not None
     assert operator.metric.flat is not None
@@ -292,7 +292,7 @@ def _with_doubts(candidate: Candidate) -> Candidate:
 # Readers of samples: terms of a sum, which may be products of lengths themselves.
 
 
-def by_terms(model: Model, operator: Operator, facts: Facts, tried: Tried) -> Candidates:
+def by_terms(model: Model, operator: Operator, facts: Facts, tried: Earlier) -> Candidates:
     """Find functions of single factors that add up to the samples.
 
     Only factors that may be right are compared with those of half of the samples.
@@ -408,7 +408,7 @@ def _part_of_term(points: np.ndarray, facts: Facts, most: int, rng: Generator) -
 # Readers of coordinates that separate, and of triplets.
 
 
-def by_separation(model: Model, operator: Operator, facts: Facts, tried: Tried) -> Candidates:
+def by_separation(model: Model, operator: Operator, facts: Facts, tried: Earlier) -> Candidates:
     """Read factors along coordinates in which the Laplacian separates, in several ways."""
 
     def commutes(mu: Measurement) -> bool:
@@ -431,7 +431,7 @@ def by_separation(model: Model, operator: Operator, facts: Facts, tried: Tried) 
             return
 
 
-def by_triplets(model: Model, operator: Operator, facts: Facts, tried: Tried) -> Candidates:
+def by_triplets(model: Model, operator: Operator, facts: Facts, tried: Earlier) -> Candidates:
     """Find groups of functions whose products are functions."""
     asked = facts.settings
     tolerance, threshold = (
@@ -462,7 +462,7 @@ def by_triplets(model: Model, operator: Operator, facts: Facts, tried: Tried) ->
     yield measured(candidate)
 
 
-def on_line(model: Model, operator: Operator, facts: Facts, tried: Tried) -> Candidates:
+def on_line(model: Model, operator: Operator, facts: Facts, tried: Earlier) -> Candidates:
     """Take samples on a straight line, or those of whom one factor is asked, as one factor."""
     along = None
     if operator.points is not None:
@@ -481,7 +481,7 @@ def on_line(model: Model, operator: Operator, facts: Facts, tried: Tried) -> Can
 # Readers that search anew: in the square roots of columns, and in pairs.
 
 
-def by_roots(model: Model, operator: Operator, facts: Facts, tried: Tried) -> Candidates:
+def by_roots(model: Model, operator: Operator, facts: Facts, tried: Earlier) -> Candidates:
     """Try the other models on the square roots of columns, which make the noise of counts even.
 
     Of 40 random problems with counts, the geometry of all 22 products of roots was likely, so that
@@ -496,7 +496,7 @@ def by_roots(model: Model, operator: Operator, facts: Facts, tried: Tried) -> Ca
         yield replace(best, model=model.name, alike=alike)
 
 
-def by_pairs(model: Model, operator: Operator, facts: Facts, tried: Tried) -> Candidates:
+def by_pairs(model: Model, operator: Operator, facts: Facts, tried: Earlier) -> Candidates:
     """Read the operator of pairs, if the metric of short moves says little."""
     assert facts.again is not None
     again = facts.again(facts.conclude(facts, tried).evidence.verdict)
@@ -507,13 +507,13 @@ def by_pairs(model: Model, operator: Operator, facts: Facts, tried: Tried) -> Ca
 # Operators beside that of the samples, and when a model is worth trying.
 
 
-def as_they_are(facts: Facts, tried: Tried) -> Operator:
+def as_they_are(facts: Facts, tried: Earlier) -> Operator:
     """Return the operator of the samples by lengths, or by their moves."""
     return facts.operator
 
 
-def _variant(name: str, make: Callable[..., Operator]) -> Callable[[Facts, Tried], Operator]:
-    def of(facts: Facts, tried: Tried) -> Operator:
+def _variant(name: str, make: Callable[..., Operator]) -> Callable[[Facts, Earlier], Operator]:
+    def of(facts: Facts, tried: Earlier) -> Operator:
         operator = make(facts.operator, rng=facts.stream(name))
         eigenvalues = operator.distinct.eigenvalues
         # In a graph of several components, functions are constant on each of them.
@@ -527,19 +527,19 @@ def _variant(name: str, make: Callable[..., Operator]) -> Callable[[Facts, Tried
     return of
 
 
-def _grown(facts: Facts, tried: Tried) -> Operator | None:
+def _grown(facts: Facts, tried: Earlier) -> Operator | None:
     first = _of(tried, "geometry")
     return facts.operator if first is None else first.operator.grown(facts.stream("geometry"))
 
 
-def _flat(facts: Facts, tried: Tried) -> Operator:
+def _flat(facts: Facts, tried: Earlier) -> Operator:
     best = likeliest(tried)
     rings = [factor.embedding for factor in best.factors if factor.topology == "circle"]
     angles = [np.arctan2(ring[:, 1], ring[:, 0]) for ring in rings]
     return in_flat_places(best.operator, angles, rng=facts.stream("flat places"))
 
 
-def _of_roots(facts: Facts, tried: Tried) -> Operator | None:
+def _of_roots(facts: Facts, tried: Earlier) -> Operator | None:
     """Return the operator of square roots, if the columns may be counts and are no product."""
     verdict = facts.conclude(facts, tried).evidence.verdict if facts.may_be_counts else ""
     if verdict not in ("partial", "none"):
@@ -548,11 +548,11 @@ def _of_roots(facts: Facts, tried: Tried) -> Operator | None:
     return facts.diffuse({"transformation": Choice("sqrt", why)})
 
 
-def _of(tried: Tried, name: str) -> Candidate | None:
+def _of(tried: Earlier, name: str) -> Candidate | None:
     return next((candidate for candidate in tried if candidate.model == name), None)
 
 
-def _is_not_same_in_volume(facts: Facts, tried: Tried) -> bool:
+def _is_not_same_in_volume(facts: Facts, tried: Earlier) -> bool:
     """Return whether units of the density may change something about right coordinates.
 
     On even samples only lengths may be wrong, which the sense "volume" does not test.
@@ -565,18 +565,18 @@ def _is_not_same_in_volume(facts: Facts, tried: Tried) -> bool:
     return not even or first.fails("product")
 
 
-def _is_not_twisted(facts: Facts, tried: Tried) -> bool:
+def _is_not_twisted(facts: Facts, tried: Earlier) -> bool:
     # Coordinates of a twisted product separate in every part, but not as a whole.
     return not any(each.is_sound and each.fails("twist in data") for each in tried)
 
 
-def _misses_a_dimension(facts: Facts, tried: Tried) -> bool:
+def _misses_a_dimension(facts: Facts, tried: Earlier) -> bool:
     first = _of(tried, "geometry")
     missing = first is None or first.fails("dimensions", "missing dimensions")
     return missing and not any(each.is_likely for each in tried)
 
 
-def _is_no_product_but_for_moves(facts: Facts, tried: Tried) -> bool:
+def _is_no_product_but_for_moves(facts: Facts, tried: Earlier) -> bool:
     # How samples move on the factors does not depend on their lengths.
     if not tried or facts.operator.metric is None:
         return False
@@ -584,7 +584,7 @@ def _is_no_product_but_for_moves(facts: Facts, tried: Tried) -> bool:
     return not best.factors or any("moves" not in CRITERIA[t.kind].models for t in best.failed)
 
 
-def always(facts: Facts, tried: Tried) -> bool:
+def always(facts: Facts, tried: Earlier) -> bool:
     """Return True: the model is tried where it is reached."""
     return True
 

@@ -21,7 +21,6 @@ def facts_on(operator, settings=FactoringSettings(), **more):
     rng = more.pop("rng", np.random.default_rng(0))
     X = np.zeros((len(operator.graph.distinct), 1)) if samples is None else samples
     return Facts(
-        samples=X,
         operator=operator,
         n_asked=settings.n_asked,
         drawn=Samples(X, noise=more.pop("noise", None)),

@@ -70,7 +70,6 @@ def density_of(operator: Operator) -> Evenness:
 class Facts:
     """What is the same for all models: the samples, the settings, and what is measured once."""
 
-    samples: Any
     operator: Operator  # of the samples as they are, by lengths
     n_asked: int | None
     drawn: Samples  # with moves, noise and names of columns

@@ -153,7 +153,7 @@ def _data_known(
     facts, graph = candidate.facts, candidate.operator.graph
     if facts.n_asked == 1 or facts.drawn.moves is not None:
         return DataKnown(), "", ()
-    X, names, columns = facts.samples, facts.drawn.names, facts.columns
+    X, names, columns = facts.drawn.columns, facts.drawn.names, facts.columns
     warned: tuple[Warned, ...] = ()
     if not (verdict == "product" or sp.issparse(X)):
         columns = suspicious_columns(X)
