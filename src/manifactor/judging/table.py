@@ -1,7 +1,7 @@
 """The table of measures: all that is measured of a result, in the order in which tests are told.
 
 A row says which number is taken of a candidate, of which kinds of results, its limit, and what is
-said if the test fails. `measure` takes all numbers that a candidate's kinds ask for. The limits
+said if the test fails. `measured` takes all numbers that a candidate's kinds ask for. The limits
 rest on the measurements in the comments.
 """
 
