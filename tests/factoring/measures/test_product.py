@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -16,7 +18,7 @@ from manifactor.models.peeling.division import Split
 from manifactor.statistics import Measurement
 
 from ...conftest import box_spectrum
-from ..places import interval, pure
+from ..places import interval, pure, ring
 
 
 def test_dependent_places_are_found_dependent_by_their_squares_or_by_their_ranks(rng):
@@ -59,10 +61,24 @@ def test_a_direction_that_no_factor_tells_is_measured_and_noise_is_not(rng):
     # A quarter of the size of the others.
     third = np.c_[a, b, 0.25 * s]
     assert hidden_direction(factors, flat, everyone) < 0.01
-    assert hidden_direction(factors, noisy, everyone) < 0.1
+    assert hidden_direction(factors, noisy, everyone) < 0.03
     assert hidden_direction(factors, third, everyone) == pytest.approx(0.25, abs=0.05)
     assert hidden_direction(factors, None, everyone) == 0
     assert hidden_direction(factors, flat[:20], everyone[:20]) == 0
+
+
+@pytest.mark.parametrize("by_column", [np.ones(10), np.linspace(0.2, 1, 10)])
+@pytest.mark.parametrize("n", [400, 3000])
+def test_noise_hides_no_direction_and_is_none(rng, n, by_column):
+    a, b = rng.uniform(0, 2 * np.pi, size=(2, n))
+    factors = [replace(interval(a), embedding=ring(a)), replace(interval(b), embedding=ring(b))]
+    axes = np.linalg.qr(rng.normal(size=(10, 10)))[0]
+    everyone, samples = np.ones(n, dtype=bool), np.hstack([1.5 * ring(a), ring(b)]) @ axes[:4]
+    noisy = samples + 0.2 * by_column * rng.normal(size=samples.shape)
+    further = np.outer(np.sqrt(12) * rng.uniform(size=n), axes[4])
+    # The difference of two variances by chance was .19 to .23 of the smaller circle.
+    assert hidden_direction(factors, noisy, everyone) < 0.1
+    assert hidden_direction(factors, noisy + 0.5 * further, everyone) > 0.25
 
 
 def test_a_direction_of_the_data_that_no_factor_explains_is_noticed(rng):

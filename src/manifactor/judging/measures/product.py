@@ -296,9 +296,10 @@ def hidden_direction(
     """Return the size of a direction that no factor tells, in units of the smallest factor.
 
     Samples with nearly the same place on every factor differ by noise, which has no direction, or
-    along a further degree of freedom. What the curvature of the data adds grows with the fourth
-    power of the distance between the places; neighbourhoods of two sizes tell how much that is. 0
-    where only distances are known, or a handful of samples.
+    along a further degree of freedom. What noise alone shows in its largest direction is taken off,
+    so that the value at true coordinates is near 0 for any noise. What the curvature of the data
+    adds grows with the fourth power of the distance between the places; neighbourhoods of two sizes
+    tell how much that is. 0 where only distances are known, or a handful of samples.
 
     Shapes: samples (n_samples, n_features), inliers (n_samples,).
     """
@@ -323,16 +324,18 @@ def hidden_direction(
         places.append(place * np.sqrt(quotient(sizes[-1], place.var(axis=0).sum())))
     joint = np.hstack(places)
     near = statistics.nearest_others(joint, some, many)
-    small = _left_directions(joint[near[:, :few]], samples[near[:, :few]])
-    large = _left_directions(joint[near], samples[near])
+    small = _beyond_noise(joint[near[:, :few]], samples[near[:, :few]])
+    large = _beyond_noise(joint[near], samples[near])
     growth = (many / few) ** (4 / sum(factor.dimension for factor in factors))
     left = (growth * small - large) / (growth - 1)
-    return float(np.sqrt(quotient(max(0.0, left[0] - left[1]), min(sizes))))
+    return float(np.sqrt(quotient(max(0.0, left), min(sizes))))
 
 
-def _left_directions(places: np.ndarray, samples: np.ndarray) -> np.ndarray:
-    """Return the two largest variances of what linear fits in neighbourhoods leave.
+def _beyond_noise(places: np.ndarray, samples: np.ndarray) -> float:
+    """Return the largest variance of what linear fits in neighbourhoods leave, less that of noise.
 
+    Of few samples, the variance is larger in some direction by chance: Gaussian noise with the
+    variances of all neighbourhoods together tells how much larger than in the second direction.
     Medians over the neighbourhoods, as tails of noise would dominate a mean.
 
     Shapes: places (m, k, c), samples (m, k, p).
@@ -345,5 +348,20 @@ def _left_directions(places: np.ndarray, samples: np.ndarray) -> np.ndarray:
     basis = basis * extends[:, None, :]
     rest = samples - basis @ (basis.transpose(0, 2, 1) @ samples)
     freedom = places.shape[1] - 1 - extends.sum(axis=1)
-    variances = np.linalg.svd(rest, compute_uv=False) ** 2 / freedom[:, None]
-    return np.append(np.median(variances, axis=0), 0.0)[:2]
+    first, second = np.median(_two_largest(rest) / freedom[:, None], axis=0)
+    squares = (rest**2).sum(axis=(1, 2))
+    together = (quotient(rest, np.sqrt(squares)[:, None, None])).reshape(-1, rest.shape[2])
+    axes = np.linalg.eigvalsh(together.T @ together)[::-1]
+    # A hidden direction is no noise. The variances of noise that grows by column fall steadily.
+    axes[0] = min(axes[0], 2 * axes[1] - axes[2]) if len(axes) > 2 else axes[-1]
+    drawn = np.random.default_rng(0).normal(size=(len(places), int(np.median(freedom)), len(axes)))
+    of_noise = np.median(_two_largest(drawn * np.sqrt(np.maximum(axes, 0))), axis=0)
+    return float(first - second * quotient(*of_noise))
+
+
+def _two_largest(rest: np.ndarray) -> np.ndarray:
+    """The two largest sums of squares along a direction, (m, 2), of samples (m, k, p)."""
+    turned = rest.transpose(0, 2, 1)
+    small = rest @ turned if rest.shape[1] < rest.shape[2] else turned @ rest
+    values = np.linalg.eigvalsh(small)[:, ::-1]
+    return np.c_[values, np.zeros(len(rest))][:, :2]
