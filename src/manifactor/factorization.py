@@ -113,6 +113,23 @@ class Factorization(PickledFields):
             placer = placer.searchable(n_jobs)
         return replace(self, diffusion=self.diffusion.searchable(n_jobs), placer=placer)
 
+    def with_copies(self, given: Samples, rows: np.ndarray, copy_of: np.ndarray) -> "Factorization":
+        """Return the result of given samples, of which some `rows` were factored.
+
+        All others are copies of them, and lie where these lie.
+        """
+        placer, n = self.placer, len(copy_of)
+        copies = f"{n - len(rows):,} of {n:,} rows are copies of others, and change nothing"
+        details = "; ".join(filter(None, [self.evidence.details, copies]))
+        return replace(
+            self,
+            factors=tuple(factor.with_copies(copy_of) for factor in self.factors),
+            evidence=replace(self.evidence, details=details),
+            diffusion=self.diffusion.with_copies(rows, copy_of),
+            placer=placer.with_copies(rows, copy_of) if isinstance(placer, ByTerms) else placer,
+            drawn=given,
+        )
+
     # Questions to a result. The estimator asks them for arrays of any kind.
 
     @property

@@ -31,7 +31,7 @@ from manifactor.samples import Samples
 from manifactor.samples.columns import no_measurements, warned_of
 from manifactor.samples.preparation import MOST_COMPONENTS
 from manifactor.settings import SUM_NAMES, FactoringSettings, is_auto, require_factoring
-from manifactor.statistics import matched_r2, random_rows
+from manifactor.statistics import distinct_rows, matched_r2, random_rows
 
 # Kinds of results beside which no model is tried.
 ONLY = {"line", "asked"}
@@ -57,8 +57,18 @@ def factorize(
     *,
     stages: Stages | None = None,
 ) -> Factorization:
-    """Split the manifold of samples into its factors; warnings are data of the result."""
+    """Split the manifold of samples into its factors; warnings are data of the result.
+
+    Copies of rows change nothing: distinct ones are factored.
+    """
     stages = stages or Stages(keeps=False)
+    if samples.moves is None and not (spectral.precomputed or spectral.own_search):
+        rows, copy_of = distinct_rows(samples.columns)
+        # Of fewer rows, the graph says how many are distinct.
+        if CRITERIA["samples"].limit <= len(rows) < len(copy_of):
+            distinct = replace(samples, columns=samples.columns[rows])
+            found = factorize(distinct, spectral, settings, stages=stages)
+            return found.with_copies(samples, rows, copy_of)
     facts = facts_of(samples, spectral, settings, stages)
     # Matrices are small, and our threads use all cores, whatever the number of samples. Samples of
     # many columns, such as images that were left as they are, are large.

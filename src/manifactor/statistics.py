@@ -49,6 +49,19 @@ class Measurement(NamedTuple):
         return f"{self.value:.3f} +- {self.noise:.3f}"
 
 
+def distinct_rows(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the first of all equal rows, ascending, and which of these each row is a copy of.
+
+    Shapes: X (n, p) -> rows (m,), copy_of (n,).
+    """
+    # Equal rows have equal sums, whatever their place, if not by BLAS: told in a tenth of the time
+    # that sorting rows takes.
+    sums = np.einsum("xp,p->x", X, np.random.default_rng(0).normal(size=X.shape[1]))
+    _, first, group = np.unique(sums, return_index=True, return_inverse=True)
+    same = (X[first[group]] == X).all(axis=1) if len(first) < len(X) else True
+    return np.unique(np.where(same, first[group], np.arange(len(X))), return_inverse=True)
+
+
 def random_rows(samples: int | np.ndarray, at_most: int) -> np.ndarray:
     """Return the indices of randomly drawn samples, ascending; of all if they are few.
 

@@ -3,6 +3,7 @@ import pytest
 from sklearn.neighbors import NearestNeighbors
 
 from manifactor.statistics import (
+    distinct_rows,
     has_edge,
     leaves_noise,
     local_weights,
@@ -122,3 +123,14 @@ def test_local_weights_give_the_value_and_the_slope_of_a_linear_function():
     weights, moves, spread = local_weights(around, 0.0, ridge=0.0)
     values = 5 + 3 * around[0, 0]
     np.testing.assert_allclose([weights @ values, moves @ values / spread[0]], [[[5]], [[3]]])
+
+
+@pytest.mark.parametrize("columns", [1, 3, 50])
+def test_copies_of_rows_are_told_by_the_first_of_them(rng, columns):
+    X = rng.integers(3, size=(400, columns)).astype(float)
+    X[10], X[200] = X[300], -0.0 * X[200]
+    rows, copy_of = distinct_rows(X)
+    np.testing.assert_array_equal(X[rows][copy_of], X)
+    assert len(rows) == len(np.unique(X, axis=0))
+    np.testing.assert_array_equal(copy_of[rows], np.arange(len(rows)))
+    assert (rows[copy_of] <= np.arange(len(X))).all()

@@ -59,6 +59,12 @@ class Factor:
         named = {"interval": "an interval", "circle": "a circle"}
         return named.get(self.topology, f"a {self.dimension}-dimensional shape")
 
+    def with_copies(self, copy_of: np.ndarray) -> "Factor":
+        """Return the factor of samples that are copies of these."""
+        coordinate = None if self.coordinate is None else self.coordinate[copy_of]
+        each = {name: getattr(self, name)[copy_of] for name in ("functions", "embedding")}
+        return replace(self, coordinate=coordinate, confidence=self.confidence[copy_of], **each)
+
     def __str__(self) -> str:
         count, lowest = len(self.eigenvalues), self.eigenvalues[0]
         return f"{self.shape}, {count} eigenfunctions, eigenvalues from {lowest:.4g}"

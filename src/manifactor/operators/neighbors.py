@@ -222,6 +222,10 @@ def row_of(matrix: sp.csr_array) -> np.ndarray:
     return np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
 
 
+# Fields of a graph with one entry for each given sample.
+OF_SAMPLES = ("inverse", "components", "outliers", "undrawn")
+
+
 @dataclass(frozen=True)
 class NeighborGraph:
     """Neighbours of the distinct samples, and how the given samples map onto them."""
@@ -279,6 +283,11 @@ class NeighborGraph:
         """Number of given samples that each distinct one stands for, (n_distinct,)."""
         kept = self.inverse[~self.weightless]
         return np.bincount(kept, minlength=len(self.distinct)).astype(float)
+
+    def with_copies(self, rows: np.ndarray, copy_of: np.ndarray) -> "NeighborGraph":
+        """Return the graph of samples that these are some `rows` of, and all others copies of."""
+        each = {name: getattr(self, name)[copy_of] for name in OF_SAMPLES}
+        return replace(self, distinct=rows[self.distinct], **each)
 
     def on_device(self, device: str) -> "NeighborGraph":
         """Return the graph with distances on a device, if no components were joined."""

@@ -252,6 +252,14 @@ class Operator:
             functions[some] = self.extended(self.samples[some])
         return replace(spectrum, functions=functions, resident=None)
 
+    def with_copies(self, rows: np.ndarray, copy_of: np.ndarray) -> "Operator":
+        """Return the operator of samples that these are some `rows` of, and all others copies of.
+
+        Further computations that start from it would count copies: it has no keys.
+        """
+        graph = self.graph.with_copies(rows, copy_of)
+        return replace(self, samples=self.samples[copy_of], graph=graph, keys={})
+
     @property
     def preparation(self) -> Preparation | None:
         """The principal components that were kept; None for samples as they are."""

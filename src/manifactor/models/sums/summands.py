@@ -1,6 +1,6 @@
 """A sum of functions of factors, and where samples lie on them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -161,7 +161,14 @@ class ByTerms:
 
     def searchable(self, n_jobs: int | None) -> "ByTerms":
         """Return the same with neighbour searches, which archives do not hold."""
-        terms = [replace(t, diffusion=t.diffusion.searchable(n_jobs)) for t in self.divided]
+        return self._with_each(lambda operator: operator.searchable(n_jobs))
+
+    def with_copies(self, rows: np.ndarray, copy_of: np.ndarray) -> "ByTerms":
+        """Return the same for samples with copies, as an `Operator` does."""
+        return self._with_each(lambda operator: operator.with_copies(rows, copy_of))
+
+    def _with_each(self, change: Callable[[Operator], Operator]) -> "ByTerms":
+        terms = [replace(each, diffusion=change(each.diffusion)) for each in self.divided]
         return replace(self, divided=tuple(terms))
 
 
