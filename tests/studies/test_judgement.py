@@ -37,7 +37,7 @@ def test_probabilities_of_members_that_were_left_out_are_their_rates(examples):
 
 
 def test_a_record_has_the_proposals_and_whether_they_are_right():
-    found = record(2, family="tails")
+    found = record(2, family="sums")
     first = found["proposals"][0]
     assert first["sense"] == "geometry"
     assert len(first["right"]) == len(first["topologies"])
