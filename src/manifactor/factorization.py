@@ -25,12 +25,16 @@ from manifactor.samples import Samples
 
 @dataclass(frozen=True)
 class Tried:
-    """A result that was tried, what was measured of it, and how often such results are right."""
+    """A result that was tried, what was measured of it, and how often such results are right.
+
+    A model that shows nothing, or could not be solved, has no factors, and a reason `why_not`.
+    """
 
     name: str
     n_factors: int
     probability: float
     measured: dict[str, float]
+    why_not: str = ""
 
 
 @dataclass(frozen=True, repr=False)

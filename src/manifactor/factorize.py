@@ -7,7 +7,7 @@ from itertools import combinations
 
 import numpy as np
 
-from manifactor._support.errors import NothingFoundError, Warned
+from manifactor._support.errors import NothingFoundError, Warned, first_sentence
 from manifactor._support.parameters import Choice, given
 from manifactor._support.stages import Stages
 from manifactor._support.threads import one_blas_thread
@@ -23,7 +23,7 @@ from manifactor.judging.candidate import (
 from manifactor.judging.evidence import Evidence
 from manifactor.judging.table import CRITERIA
 from manifactor.judging.verdict import evidence_of, probability_of
-from manifactor.kinds import MODELS, Model, always, require_as_many, whole_factor
+from manifactor.kinds import MODELS, NOTHING, Model, always, require_as_many, whole_factor
 from manifactor.models.moves.lagged import diffuse_moves
 from manifactor.operators.neighbors import DisconnectedGraphWarning
 from manifactor.operators.operator import DiffusionSettings, Operator
@@ -31,7 +31,7 @@ from manifactor.samples import Samples
 from manifactor.samples.columns import no_measurements, warned_of
 from manifactor.samples.preparation import MOST_COMPONENTS
 from manifactor.settings import SUM_NAMES, FactoringSettings, is_auto, require_factoring
-from manifactor.statistics import distinct_rows, matched_r2, random_rows
+from manifactor.statistics import NOT_MEASURED, distinct_rows, matched_r2, random_rows
 
 # Kinds of results beside which no model is tried.
 ONLY = {"line", "asked"}
@@ -168,15 +168,16 @@ def search(
     where the first model shows no likely factors.
     """
     models, tried = models or models_of(facts), list[Candidate]()
-    errors: list[NothingFoundError] = []
+    errors: list[Exception] = []
     for number, model in enumerate(models):
         facts.report(number / len(models))
         if not model.worth_trying(facts, tried):
             continue
         try:
             candidates = list(model.candidates(facts, tried))
-        except NothingFoundError as error:
+        except NOTHING as error:
             errors.append(error)
+            facts.passed_over[model.name] = first_sentence(error)
             continue
         if candidates:
             tried = rated([*tried, likeliest(candidates)], facts)
@@ -186,8 +187,21 @@ def search(
         if only_likely and facts.is_free and number and not any(c.is_likely for c in tried):
             return []
     if not tried:
-        raise _error_of_count(facts) if facts.is_free and facts.n_asked else errors[0]
+        raise _error_of_nothing(facts, errors)
     return tried
+
+
+def _error_of_nothing(facts: Facts, errors: Sequence[Exception]) -> NothingFoundError:
+    """Return the error of a search in which no model has a candidate."""
+    for error in errors:
+        if isinstance(error, NothingFoundError):
+            return _error_of_count(facts) if facts.is_free and facts.n_asked else error
+    reasons = "; ".join(f"{model}: {why}" for model, why in facts.passed_over.items())
+    return NothingFoundError(
+        f"none of the models of a product can be solved on these samples ({reasons}). Remove "
+        "columns that hardly change, and samples that differ by rounding only, or raise "
+        "`n_neighbors`."
+    )
 
 
 def is_sure(candidate: Candidate) -> bool:
@@ -297,7 +311,8 @@ def _concluded(facts: Facts, tried: Sequence[Candidate]) -> Factorization:
             )
             for each in tried
             if facts.is_free and not each.kinds & ONLY
-        ),
+        )
+        + tuple(Tried(model, 0, NOT_MEASURED, {}, why) for model, why in facts.passed_over.items()),
         drawn=facts.drawn,
         warned=(*warned_before(facts), *best.warned, *of_none, *graph, *of_columns),
     )

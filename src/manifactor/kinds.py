@@ -11,7 +11,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
+from numpy.linalg import LinAlgError
 from numpy.random import Generator
+from scipy.sparse.linalg import ArpackError
 
 from manifactor._support.errors import NothingFoundError, Warned
 from manifactor._support.parameters import Choice
@@ -57,6 +59,10 @@ Earlier = Sequence[Candidate]
 # The spread of the density of even samples is .09 to .13 on surfaces with edges and .04 to .07 on
 # others; on tori that are sampled evenly by their angles it is .11 to .24.
 EVEN, EVEN_WITHOUT_EDGES = 0.14, 0.08
+
+
+# Errors by which a model is passed over: it shows nothing, or cannot be solved on the samples.
+NOTHING = (NothingFoundError, ArpackError, LinAlgError, ArithmeticError)
 
 
 @dataclass(frozen=True)
@@ -390,13 +396,16 @@ def _part_of_term(points: np.ndarray, facts: Facts, most: int, rng: Generator) -
     # What the caller set for the samples, such as a bandwidth, need not fit a surface.
     settings = facts.operator.settings
     spectral = DiffusionSettings(preparation="none", n_jobs=settings.n_jobs, device=settings.device)
-    operator = diffuse(points, spectral, rng=rng)
+    try:
+        operator = diffuse(points, spectral, rng=rng)
+    except NOTHING:
+        return None
     # As one of several models: no more functions are computed where a dimension is missing.
     facts = replace(facts, operator=operator, is_free=True, rng=rng, streams={})
     # One more chance to find a product by accident.
     model = replace(MODELS["geometry"], strict=True)
     for asked in (None, most):
-        with suppress(NothingFoundError):
+        with suppress(*NOTHING):
             (part,) = by_blocks(model, operator, replace(facts, n_asked=asked), ())
             if len(part.factors) <= most:
                 right = all(CRITERIA[test.kind].coordinates == "right" for test in part.failed)
@@ -515,9 +524,9 @@ def as_they_are(facts: Facts, tried: Earlier) -> Operator:
 def _variant(name: str, make: Callable[..., Operator]) -> Callable[[Facts, Earlier], Operator]:
     def of(facts: Facts, tried: Earlier) -> Operator:
         operator = make(facts.operator, rng=facts.stream(name))
-        eigenvalues = operator.distinct.eigenvalues
+        lost = operator.distinct.eigenvalues[1:2] * operator.distinct.step
         # In a graph of several components, functions are constant on each of them.
-        if len(eigenvalues) < 2 or eigenvalues[1] <= np.finfo(float).eps * eigenvalues[-1]:
+        if not len(lost) or lost < 2 * np.finfo(float).eps:
             raise NothingFoundError(
                 f"the kernel of `sense={name!r}` must connect these samples and resolve "
                 "more than the constant function, and does not. Choose another `sense`."
@@ -665,7 +674,7 @@ MODELS = Models(
             "As geometry, of the square roots of columns: the noise of counts is even in them.",
             _of_roots,
             by_roots,
-            lambda facts, tried: facts.may_be_counts,
+            lambda facts, tried: bool(tried) and facts.may_be_counts,
         ),
         Model(
             "pairs",

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from scipy.sparse.linalg import ArpackError
 
 from manifactor import ManifoldFactorizer, SampleWarning, datasets, kinds
 from manifactor._support.errors import NothingFoundError, Warned
@@ -143,6 +144,31 @@ def test_only_a_model_that_shows_nothing_is_passed_over(tried):
 
     with pytest.raises(ValueError, match="a defect"):
         tried(geometry=FAILS, sum=broken)
+
+
+@pytest.mark.parametrize(
+    "error", [ArpackError(-9), np.linalg.LinAlgError("singular"), FloatingPointError("underflow")]
+)
+def test_a_model_that_cannot_be_solved_is_passed_over_and_listed(tried, error):
+    def unsolved(facts):
+        raise error
+
+    assert tried(geometry=unsolved, sum=FAILS) == ["sum"]
+    with pytest.raises(NothingFoundError, match="Remove columns that hardly change"):
+        tried(**dict.fromkeys((name.replace(" ", "_") for name in MODELS), unsolved))
+
+
+def test_what_was_passed_over_is_listed_with_its_reason(monkeypatch):
+    def unsolved(*_):
+        raise ArpackError(-9)
+
+    monkeypatch.setitem(MODELS, "geometry", replace(MODELS["geometry"], read=unsolved))
+    X, _ = datasets.sample("torus", 400, random_state=0)
+    fit = ManifoldFactorizer(random_state=0).fit(X)
+    tried = {each.name: each for each in fit.factorization_.tried}
+    assert (fit.evidence_.sense, fit.verdict_) == ("sum", "product")
+    assert (tried["geometry"].n_factors, tried["sum"].why_not) == (0, "")
+    assert tried["geometry"].why_not.startswith("ARPACK error -9")
 
 
 def test_too_many_factors_asked_for_raise_an_error_with_the_number_found(tried):

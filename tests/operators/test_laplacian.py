@@ -51,6 +51,17 @@ def test_eigenvalues_are_those_of_the_shape_in_its_units(shape, n_functions, ban
     np.testing.assert_allclose(fit.spectrum_.eigenvalues, exact, rtol=0.13, atol=1e-9)
 
 
+def test_only_the_constant_function_has_the_eigenvalue_0_however_weak_the_links(rng):
+    classes = rng.integers(4, size=(700, 2))
+    graph = neighbor_graph(np.c_[classes, rng.uniform(size=700)], 24)
+    walk = affinity(graph, bandwidth=1e-4)
+    # The lowest functions tell components apart; the weights of their links are lost in rounding.
+    eigenvalues = laplacian_spectrum(walk, 10, rng=rng).eigenvalues
+    assert eigenvalues[0] == 0
+    assert (eigenvalues[1:] > 0).all()
+    assert (np.diff(eigenvalues) >= 0).all()
+
+
 def test_functions_are_orthonormal_under_the_weights(rectangle_spectrum):
     s, f = rectangle_spectrum, rectangle_spectrum.functions
     assert_orthonormal(s)

@@ -5,12 +5,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from scipy.linalg import circulant, eigh
-from scipy.sparse.linalg import ArpackNoConvergence
+from scipy.linalg import LinAlgError, circulant, eigh
+from scipy.sparse.linalg import ArpackError, ArpackNoConvergence
 from scipy.spatial import KDTree
 
 from manifactor import datasets
+from manifactor._support.errors import NothingFoundError
 from manifactor._support.parameters import given
+from manifactor.operators.engines import solvers
 from manifactor.operators.engines import tiles as operators
 from manifactor.operators.engines.chebyshev import (
     FilterPlan,
@@ -147,13 +149,29 @@ def test_a_spectrum_that_falls_off_fast_is_solved_to_its_end():
     assert pairs.residuals.max() < 1e-7
 
 
-def test_no_convergence_is_an_error_that_names_another_solver(matrix, monkeypatch):
+@pytest.mark.parametrize(
+    ("solver", "broken", "error"),
+    [
+        ("arpack", "eigsh", ArpackNoConvergence("no", np.empty(0), np.empty((0, 0)))),
+        ("arpack", "eigsh", ArpackError(-9)),
+        ("chebyshev", "filtered", LinAlgError("singular")),
+    ],
+)
+def test_a_solver_that_fails_is_replaced_by_a_full_decomposition(
+    matrix, exact, monkeypatch, solver, broken, error
+):
     def fail(*_, **__):
-        raise ArpackNoConvergence("no", np.empty(0), np.empty((0, 0)))
+        raise error
 
-    monkeypatch.setattr("manifactor.operators.engines.solvers.eigsh", fail)
-    with pytest.raises(ValueError, match="did not converge"):
-        SOLVERS["arpack"](matrix, 5, tolerance=1e-7, rng=random())
+    monkeypatch.setattr(f"{solvers.__name__}.{broken}", fail)
+    pairs, chosen = solvers.lowest(matrix, 5, solver=solver, tolerance=1e-7, rng=random())
+    np.testing.assert_allclose(pairs.values, exact[:5], atol=1e-12)
+    assert chosen.value == "dense"
+    assert f"{solver} failed" in chosen.why
+    # Where that does not fit into memory, the error says what to do.
+    monkeypatch.setattr(solvers, "available_memory", lambda: 1e6)
+    with pytest.raises(NothingFoundError, match="Choose another `solver`"):
+        solvers.lowest(matrix, 5, solver=solver, tolerance=1e-7, rng=random())
 
 
 @pytest.mark.slow

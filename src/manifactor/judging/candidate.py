@@ -89,6 +89,8 @@ class Facts:
     may_be_counts: bool = False
     report: Callable[[float], None] = _nothing
     results: dict[tuple[int, ...], Any] = field(default_factory=dict)
+    # Models that were passed over, and why: they could not be solved, or show less than was asked
+    passed_over: dict[str, str] = field(default_factory=dict)
 
     @cached_property
     def density(self) -> Evenness:
@@ -104,6 +106,7 @@ class Facts:
             rng=rng,
             streams=streams_of(rng) if self.is_free else {},
             results={},
+            passed_over={},
             may_be_counts=False,
             again=None,
         )

@@ -244,10 +244,12 @@ def laplacian_spectrum(
     )
     weights = affinity.degree / affinity.degree.sum()
     functions, resident = _functions(pairs.vectors, weights)
-    # The first is 1 but for rounding, which must not make any eigenvalue negative.
-    relative = np.minimum(pairs.values / pairs.values[0], 1.0)
+    # The first is 1 but for rounding, which must not make any eigenvalue negative, nor 0 where weak
+    # links join components: only the constant function has no energy.
+    relative = np.minimum(pairs.values / pairs.values[0], 1 - np.finfo(float).eps)
+    relative[0] = 1.0
     return Spectrum(
-        eigenvalues=np.maximum(0.0, -np.log(relative)) / affinity.step,
+        eigenvalues=np.abs(np.log(relative)) / affinity.step,
         functions=functions,
         resident=resident,
         weights=weights,

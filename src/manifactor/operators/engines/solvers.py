@@ -5,10 +5,11 @@ from typing import Any
 
 import numpy as np
 from numpy.random import Generator
-from scipy.linalg import eigh
-from scipy.sparse.linalg import ArpackNoConvergence, eigsh
+from scipy.linalg import LinAlgError, eigh
+from scipy.sparse.linalg import ArpackError, eigsh
 
-from manifactor._support.errors import Warned
+from manifactor._support.errors import NothingFoundError, Warned, first_sentence
+from manifactor._support.memory import available_memory
 from manifactor._support.parameters import Choice, given
 from manifactor._support.threads import one_blas_thread
 from manifactor.operators.engines import gpu
@@ -32,7 +33,11 @@ def lowest(
 ) -> tuple[Pairs, Choice]:
     """Return the pairs of the lowest functions that the walk resolves, and the solver."""
     chosen = choose_solver(matrix, n_pairs, solver=solver)
-    pairs = SOLVERS[chosen.value](matrix, n_pairs, tolerance=tolerance, **options)
+    try:
+        pairs = SOLVERS[chosen.value](matrix, n_pairs, tolerance=tolerance, **options)
+    except (ArpackError, LinAlgError) as error:
+        chosen = _instead(chosen.value, matrix.shape[0], error)
+        pairs = dense(matrix, n_pairs)
     count = int((pairs.values > SMALLEST_RESOLVED).sum())
     values, residuals = pairs.values[:count], pairs.residuals[:count]
     asked = required(values[:n_pairs], tolerance)
@@ -59,6 +64,18 @@ def choose_solver(matrix, n_pairs: int, *, solver: str = "auto") -> Choice:
     return Choice("chebyshev", why)
 
 
+def _instead(failed: str, n: int, error: Exception) -> Choice:
+    """Return a full decomposition in place of a solver that failed, if it fits into memory."""
+    # The matrix, its tridiagonal form and the vectors.
+    if failed == "dense" or 3 * 8 * n**2 > available_memory():
+        raise NothingFoundError(
+            f"the solver {failed!r} found no eigenfunctions of these {n:,} samples "
+            f"({first_sentence(error)}). Choose another `solver`, raise `n_neighbors`, or remove "
+            "samples that differ by rounding only."
+        ) from error
+    return Choice("dense", f"a full decomposition, as {failed} failed: {first_sentence(error)}")
+
+
 def dense(matrix, n_pairs: int, **_) -> Pairs:
     """Compute the largest eigenpairs by a full decomposition of LAPACK's."""
     n = matrix.shape[0]
@@ -75,16 +92,8 @@ def arpack(matrix, n_pairs: int, *, rng: Generator, **_) -> Pairs:
     """
     # Random, since a vector of ones may be an exact eigenvector.
     start = rng.standard_normal(matrix.shape[0])
-    try:
-        # ARPACK has no notion of a distance from 1: all pairs get the same tolerance.
-        return _descending(matrix, *eigsh(matrix, k=n_pairs, which="LA", tol=1e-7, v0=start))
-    except ArpackNoConvergence as error:
-        # Not a NothingFoundError, which a search for factors may pass over.
-        raise ValueError(
-            "ARPACK did not converge on these samples; choose `solver='chebyshev'` "
-            "or 'dense'. A sum is always looked for by ARPACK: if that is what failed, "
-            "choose another `sense`, such as 'geometry'."
-        ) from error
+    # ARPACK has no notion of a distance from 1: all pairs get the same tolerance.
+    return _descending(matrix, *eigsh(matrix, k=n_pairs, which="LA", tol=1e-7, v0=start))
 
 
 def _descending(matrix, values: np.ndarray, vectors: np.ndarray) -> Pairs:
