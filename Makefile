@@ -100,7 +100,7 @@ coverage: $(VENV)/.dev # not part of `make test`: traced tests take half as long
 quick: $(VENV)/.dev
 	@$(BIN)/ruff check .
 	@$(BIN)/python -m pytest -p no:doctest -o addopts="-q -n 2 --dist worksteal" \
-	  -m "$(FAST)" tests
+	  -m "$(FAST) and not medium" tests
 
 PYTHONS ?= python3.11 python3.12 python3.13
 

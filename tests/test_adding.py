@@ -16,6 +16,8 @@ from manifactor.models.sums.independence import main_directions
 from manifactor.models.sums.summands import ByTerms, Sum, Summand
 from manifactor.models.sums.terms import Reading, fit_reading, share_left
 
+pytestmark = pytest.mark.medium
+
 
 # A model: components that are independent are straight terms of a sum.
 def by_components(model, operator, facts, tried):

@@ -10,14 +10,14 @@ from .conftest import manifactor, refusal
 
 @pytest.fixture(scope="module")
 def samples():
-    return datasets.sample("cylinder", 800, random_state=1)[0]
+    return datasets.sample("cylinder", 500, random_state=1)[0]
 
 
 @pytest.fixture
 def runs(samples, folder):
     """Two programs' coordinates of one data set, and the first half in rows of its own."""
     turned = samples @ np.linalg.qr(np.random.default_rng(0).normal(size=(3, 3)))[0]
-    for name, X in {"a": samples, "b": 2 * turned, "half": samples[:500]}.items():
+    for name, X in {"a": samples, "b": 2 * turned, "half": samples[:320]}.items():
         np.save(f"{name}.npy", X)
         assert manifactor(f"fit {name}.npy --sense geometry --out {name}") == 0
     return folder
@@ -32,7 +32,7 @@ def test_runs_are_compared_and_written_in_the_frame_of_the_first(runs, capsys):
     assert [line.split()[0] for line in lines[:2]] == [f.topology for f in load("a").factors_]
     assert not any("private" in line for line in lines)
     assert lines[2:] == [
-        "a and b: 800 samples in common were compared.",
+        "a and b: 500 samples in common were compared.",
         # Fewer rows are other samples; a run's fit locates them.
         next(line for line in lines if line.startswith("a and half: samples differ; ")),
     ]
@@ -48,6 +48,6 @@ def test_runs_are_compared_and_written_in_the_frame_of_the_first(runs, capsys):
         off = (moved - right + 180) % 360 - 180
         assert np.median(abs(off)) < (3 if factor.topology == "circle" else 0.02)
     assert "b-as-a.csv does." in refusal("compare a b --out b-as-a.csv", runs, capsys)
-    np.save("flat.npy", datasets.sample("rectangle", 500, random_state=0)[0])
+    np.save("flat.npy", datasets.sample("rectangle", 300, random_state=0)[0])
     assert manifactor("fit flat.npy --sense geometry --n-factors 1 --out flat") == 0
     assert "must have 100 samples in common" in refusal("compare a flat", runs, capsys)

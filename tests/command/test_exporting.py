@@ -22,6 +22,7 @@ READ = {
 }
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("suffix", READ)
 def test_a_selection_holds_exactly_the_particles_in_the_range(run, folder, suffix):
     (stretch, first), (turn, second) = places(run)["interval"], places(run)["circle"]
@@ -75,6 +76,7 @@ def test_a_run_of_latents_is_exported_and_its_inputs_are_guarded(molecule, laten
     assert "original.star holds other particles" in message
 
 
+@pytest.mark.medium
 def test_every_bin_has_its_own_file_for_relion(molecule, run, folder, capsys):
     assert manifactor(f"export {run} --to relion --factor 1 --bins 4 --out bins") == 0
     stars = [folder / "bins" / f"bin_0{k}.star" for k in range(1, 5)]

@@ -27,6 +27,7 @@ def found(particles, *places, seed=0, **how):
     return {(each["name"], each["factor"]): SimpleNamespace(**each) for each in records}
 
 
+@pytest.mark.medium
 def test_what_goes_with_a_factor_is_named_and_nothing_else(particles, rng):
     defocus = (particles.microscope["defocus_u"] - 10_000) / 15_000
     state = rng.uniform(size=N)

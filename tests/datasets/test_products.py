@@ -110,6 +110,7 @@ def irreducible(name):
     return next(each for each in problems if each.description.startswith(f"{name}, "))
 
 
+@pytest.mark.medium
 @pytest.mark.usefixtures("small")
 def test_an_ellipsoid_has_two_pairs_of_coordinates_and_other_shapes_have_none():
     pairs = irreducible("ellipsoid").coordinates

@@ -100,11 +100,23 @@ KINDS = {
 }
 
 SLOW = ("divided sum", "pairs", "unfolded")
+FAST = (
+    "torus",
+    "precomputed",
+    "one factor",
+    "none",
+    "ranks",
+)  # the others are left out by `make quick`
 
 
 @pytest.fixture(
     scope="module",
-    params=[pytest.param(kind, marks=[pytest.mark.slow] * (kind in SLOW)) for kind in KINDS],
+    params=[
+        pytest.param(
+            k, marks=[pytest.mark.slow] * (k in SLOW) + [pytest.mark.medium] * (k not in FAST)
+        )
+        for k in KINDS
+    ],
 )
 def kind(request):
     return request.param

@@ -61,6 +61,7 @@ def test_columns_of_every_kind_are_named(rng):
         assert suspicious_columns(table) == expected
 
 
+@pytest.mark.medium
 def test_no_column_of_the_shapes_is_suspicious():
     for shape in datasets.SHAPES:
         assert suspicious_columns(datasets.sample(shape, 100, random_state=0)[0]) == {}, shape
@@ -112,6 +113,7 @@ def test_a_fit_that_finds_no_product_warns_of_columns_and_the_evidence_says_so(r
     assert fit.evidence_.advice.endswith("Then fit again.")
 
 
+@pytest.mark.medium
 def test_an_index_is_named_also_where_it_is_a_factor_of_a_product(rng):
     X = np.c_[rng.uniform(size=800), rng.permutation(800) / 500]
     with pytest.warns(ColumnWarning, match="Column 1 orders or numbers the rows"):

@@ -75,6 +75,7 @@ def test_time_scales_are_in_units_of_times_and_in_seconds_of_dates(columns, foun
     np.testing.assert_allclose(dated.time_scales[0], 60 * found.time_scales[0])
 
 
+@pytest.mark.medium
 def test_nothing_is_compared_across_recordings(columns):
     parts = np.split(columns, 200)
     found = count_subsystems(parts, trajectories=True)

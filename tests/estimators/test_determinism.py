@@ -13,8 +13,8 @@ import warnings
 from manifactor import DiffusionMap, ManifoldFactorizer, datasets
 from manifactor._support.stages import fingerprint
 
-def digest(X):
-    fit = ManifoldFactorizer(random_state=0, n_jobs=int(sys.argv[1])).fit(X)
+def digest(X, **how):
+    fit = ManifoldFactorizer(random_state=0, n_jobs=int(sys.argv[1]), **how).fit(X)
     new = X[::7] + 0.01
     placed = [part for place in fit.locate(new) for part in place]
     tests = [test.value for test in fit.evidence_.tests]
@@ -27,7 +27,7 @@ how = {"size": 36, "pixel_size": 6.0, "blur": 8.0, "random_state": 0}
 images = datasets.simulate_particles(150, **how).images.reshape(150, -1)
 # Enough samples for threads of our own
 many = DiffusionMap(20, random_state=0).fit(datasets.sample("torus", 2200, random_state=0)[0])
-print(fingerprint(many.spectrum_.functions), digest(torus), digest(images))
+print(fingerprint(many.spectrum_.functions), digest(torus), digest(images, sense="geometry"))
 """
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "LOKY_MAX_CPU_COUNT")
 

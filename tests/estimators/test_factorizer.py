@@ -36,6 +36,7 @@ def found(shape):
     return ManifoldFactorizer(random_state=0).fit(X), X, truth
 
 
+@pytest.mark.medium
 def test_the_factors_of_a_shape_are_found_without_being_told(shape, found):
     fit, _, truth = found
     assert fit.verdict_ == "product"
@@ -44,6 +45,7 @@ def test_the_factors_of_a_shape_are_found_without_being_told(shape, found):
     assert np.nanmax(fit.evidence_.leakage) < 0.1
 
 
+@pytest.mark.medium
 def test_new_samples_find_their_place(shape, found):
     fit, _, _ = found
     X, truth = datasets.sample(shape, 500, random_state=5)
@@ -53,6 +55,7 @@ def test_new_samples_find_their_place(shape, found):
     assert new.leak < 0.1
 
 
+@pytest.mark.medium
 def test_columns_are_named_after_their_factor_and_every_choice_is_stored(torus):
     fit = ManifoldFactorizer(2, solver="chebyshev", random_state=0).fit(torus[0][:500])
     assert " ".join(fit.get_feature_names_out()) == "factor1_0 factor1_1 factor2_0 factor2_1"
@@ -122,6 +125,7 @@ def test_sparse_graphs_whose_halves_fall_apart_are_fitted(rng, n_neighbors):
     assert fit.transform(X[:5]).shape[0] == 5
 
 
+@pytest.mark.medium
 def test_the_search_for_factors_tells_which_part_is_done(rng):
     told = []
     X = rng.normal(size=(400, 3))
@@ -144,6 +148,7 @@ def cylinder():
     return datasets.sample("cylinder", 500, random_state=0)[0]
 
 
+@pytest.mark.medium
 def test_a_frame_has_degrees_cosines_and_the_index_of_the_input(cylinder):
     pandas = pytest.importorskip("pandas")
     index = [f"cell {number}" for number in range(500)]

@@ -11,9 +11,9 @@ from manifactor.estimators.arrays import image_shape
 
 @pytest.fixture(scope="module")
 def images():
-    """A spot that moves on a square, red and blue, (300, 6, 5, 3)."""
+    """A spot that moves on a square, red and blue, (160, 6, 5, 3)."""
     rng = np.random.default_rng(0)
-    row, column = rng.uniform(0, 4, (2, 300, 1, 1))
+    row, column = rng.uniform(0, 4, (2, 160, 1, 1))
     y, x = np.mgrid[:6, :5]
     spot = np.exp(-((x - column) ** 2 + (y - row) ** 2) / 4)
     return np.stack([spot, 0 * spot, spot**2], axis=-1)
@@ -21,7 +21,7 @@ def images():
 
 @pytest.fixture(scope="module")
 def rows(images):
-    return images.reshape(300, -1)
+    return images.reshape(160, -1)
 
 
 def fitted(X, **how):
@@ -38,6 +38,7 @@ def same(rows):
     return fitted(rows)
 
 
+@pytest.mark.medium
 def test_images_are_fitted_and_placed_as_rows_of_pixels(fit, same, images, rows):
     assert fit.image_shape_ == (6, 5, 3)
     assert same.image_shape_ is None
@@ -52,6 +53,7 @@ def test_images_are_fitted_and_placed_as_rows_of_pixels(fit, same, images, rows)
         assert np.array_equal(here.embedding, blocks.embedding.compute())
 
 
+@pytest.mark.medium
 def test_the_preparation_says_that_columns_are_pixels(fit, images):
     assert fit.choices_["preparation"].why.startswith("images of 6 x 5 pixels in colour: ")
     grey = DiffusionMap(9, random_state=0).fit(images[..., 0])
@@ -59,6 +61,7 @@ def test_the_preparation_says_that_columns_are_pixels(fit, images):
     assert grey.transform(images[:4, ..., 0]).shape == (4, 8)
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("wrong", [np.s_[0], np.s_[:, :5], np.s_[..., 0], np.s_[..., :2]])
 def test_images_of_another_shape_are_refused(fit, images, wrong):
     with pytest.raises(ValueError, match=r"shape \(n, 6, 5, 3\), as those of the fit; got shape"):
@@ -71,6 +74,7 @@ def test_arrays_that_may_be_something_else_are_refused(shape, rng):
         ManifoldFactorizer().fit(rng.normal(size=shape))
 
 
+@pytest.mark.medium
 def test_films_are_trajectories_of_images(rng):
     path = np.cumsum(rng.normal(size=(2, 60, 16)), axis=1)
     one = ManifoldFactorizer(1, random_state=0)

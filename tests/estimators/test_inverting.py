@@ -8,6 +8,8 @@ from sklearn.preprocessing import StandardScaler
 
 from manifactor import ManifoldFactorizer, datasets, save
 
+pytestmark = pytest.mark.medium
+
 
 @pytest.fixture(scope="module")
 def fit(torus):

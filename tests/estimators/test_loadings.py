@@ -6,6 +6,8 @@ import pytest
 
 from manifactor import ManifoldFactorizer, datasets
 
+pytestmark = pytest.mark.medium
+
 
 @pytest.fixture(scope="module")
 def samples():

@@ -35,6 +35,7 @@ def same(eager, lazy):
     return all(np.array_equal(one, other) for one, other in pairs)
 
 
+@pytest.mark.medium
 def test_places_of_a_dask_array_are_lazy_and_those_of_its_samples(fit, new):
     lazy_samples = da.from_array(new, chunks=(777, 2))
     for placed, eager in zip(fit.locate(lazy_samples), fit.locate(new), strict=True):
@@ -49,6 +50,7 @@ def test_places_of_a_dask_array_are_lazy_and_those_of_its_samples(fit, new):
         np.testing.assert_allclose(method(lazy_samples).compute(), expected, atol=1e-9)
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize(
     ("value", "message"),
     [
@@ -71,6 +73,7 @@ class Frame:
         return {}
 
 
+@pytest.mark.medium
 def test_what_is_no_table_of_the_fit_s_columns_is_refused_at_once(fit, new):
     lazy = da.from_array(new, chunks=(500, 4))
     for X, message in [

@@ -11,6 +11,8 @@ from studies.dynamics import LINE, random_map
 
 from ..moving import jacobian, latents, seen
 
+pytestmark = pytest.mark.medium
+
 STEPS = np.array([0.04, 0.06])
 
 

@@ -42,6 +42,7 @@ def test_what_did_not_change_is_kept_in_stages(samples):
     assert "neighbours" in timed(moved)
 
 
+@pytest.mark.medium
 def test_a_plain_fit_keeps_and_hashes_nothing(samples, monkeypatch):
     monkeypatch.setattr("manifactor.operators.pipeline.fingerprint", None)
     fit = ManifoldFactorizer(random_state=0)
@@ -107,6 +108,7 @@ def test_a_search_that_cannot_be_compared_is_never_taken_for_the_one_before(samp
     assert not np.allclose(fit.fit(samples, stages=stages).spectrum_.eigenvalues, before)
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("estimator", [DiffusionMap, ManifoldFactorizer])
 def test_a_fit_that_fails_leaves_the_estimator_as_it_was(samples, estimator):
     fit = estimator(random_state=0)

@@ -17,6 +17,7 @@ def torus():
 FUNCTIONS = {"sqrt": np.square, "log": np.exp}
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_a_transformation_comes_before_everything_else_and_is_undone(torus, name):
     plain = torus - torus.min() + 0.1

@@ -44,6 +44,7 @@ def used(factorization):
     return [set(np.flatnonzero(own.any(axis=1))) for own in factorization.coefficients]
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize(
     ("sides", "n_factors"), [([1.3, 1.0], 2), ([1.3, 1.0], "auto"), ([1.7, 1.3, 1.0], "auto")]
 )

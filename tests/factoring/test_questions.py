@@ -1,10 +1,13 @@
 """A result answers the same questions with and without an estimator."""
 
 import numpy as np
+import pytest
 
 from manifactor import ManifoldFactorizer, datasets
 from manifactor.factorize import factorize
 from manifactor.samples import Samples
+
+pytestmark = pytest.mark.medium
 
 
 def test_a_factorization_of_samples_answers_as_a_fit_does():

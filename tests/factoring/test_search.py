@@ -218,6 +218,7 @@ def of_sum(found, at, samples, rng):
     return measured(replace(made, kinds=of_kinds, rng=rng, strict=True))
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize(
     ("samples", "names"),
     [

@@ -13,6 +13,7 @@ from manifactor.runs.folder import read_record, write_run
 from manifactor.scores import score
 
 pytestmark = [
+    pytest.mark.medium,
     pytest.mark.filterwarnings("ignore::manifactor.NoProductStructureWarning"),
     pytest.mark.filterwarnings("ignore:The samples are too few"),
 ]

@@ -41,6 +41,7 @@ def test_new_images_are_placed_as_well_as_those_of_the_fit(objects):
         assert coordinate_correlation(column, true[700:]) > 0.999
 
 
+@pytest.mark.medium
 def test_an_earlier_name_of_the_method_warns_and_finds_the_same(rng):
     X = strip(rng)
     fit = ManifoldFactorizer(method="sum", random_state=0).fit(X)
@@ -50,6 +51,7 @@ def test_an_earlier_name_of_the_method_warns_and_finds_the_same(rng):
     np.testing.assert_array_equal(fit.coordinates(), before)
 
 
+@pytest.mark.medium
 def test_confidence_falls_with_the_distance_from_the_sum(rng):
     X = np.c_[strip(rng), 0.05 * rng.normal(size=800)]
     fit = ManifoldFactorizer(method="sum", random_state=0).fit(X)

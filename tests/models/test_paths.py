@@ -55,6 +55,7 @@ def test_noise_of_measurement_is_measured_and_there_is_none_in_clean_steps(path,
     assert np.sqrt(np.diag(noise_covariance(trajectory(noisy)))) == pytest.approx(sizes, rel=0.2)
 
 
+@pytest.mark.medium
 def test_a_longer_lag_is_taken_where_noise_would_outweigh_steps(path, rng):
     u, X = path
     noisy = X + 0.03 * rng.normal(size=X.shape)
@@ -91,6 +92,7 @@ def test_covariances_are_those_of_a_unit_of_time(path):
     assert relative_error(found.metric, u[kept][::10]) < 0.25
 
 
+@pytest.mark.medium
 def test_samples_of_a_trajectory_are_drawn_evenly_in_the_space_of_latents(path):
     u, X = path
     given = np.random.default_rng(0).permutation(len(X))

@@ -13,6 +13,8 @@ from manifactor.operators.pipeline import diffuse
 
 from ..factoring.places import ring, sphere
 
+pytestmark = pytest.mark.medium
+
 
 def geometries(X):
     """The geometry of samples, and of halves of them."""

@@ -20,6 +20,7 @@ def solved(found, X, truth):
     return score(found.explain(X).places, truth).solved
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("sd", [(1.5, 1), (5, 1), (4, 2, 1)])
 def test_gaussians_of_different_widths_are_told_apart(rng, sd):
     truth = rng.normal(size=(1000, len(sd)))
@@ -38,6 +39,7 @@ def test_a_factor_thirty_times_weaker_is_found(rng):
     assert solved(found, X, [ring(angle), t[:, None]])
 
 
+@pytest.mark.medium
 def test_noise_with_heavy_tails_is_no_term_beside_a_circle_and_an_interval(rng):
     angle, t = rng.uniform(0, 2 * np.pi, size=2000), rng.uniform(size=2000)
     X = np.column_stack([ring(angle), 2 * t, np.zeros((2000, 3))])
@@ -47,6 +49,7 @@ def test_noise_with_heavy_tails_is_no_term_beside_a_circle_and_an_interval(rng):
     assert solved(found, noisy, [ring(angle), t[:, None]])
 
 
+@pytest.mark.medium
 def test_the_strongest_term_comes_first_and_shares_are_of_what_others_leave(rng):
     X = rng.uniform(size=(1000, 3)) * [1, 5, 2] + 0.05 * rng.normal(size=(1000, 3))
     found = find(X)
@@ -56,6 +59,7 @@ def test_the_strongest_term_comes_first_and_shares_are_of_what_others_leave(rng)
     assert len(find(X, max_factors=2).summands) == 2
 
 
+@pytest.mark.medium
 def test_functions_of_an_interval_are_its_own_cosines_and_halves_of_a_strip_agree(rng):
     t = rng.uniform(size=(800, 2))
     X = t * [8, 1]

@@ -38,6 +38,7 @@ def pentagon(rng, n):
     return u[:, None] * first + (v - u)[:, None] * second
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize(
     "shape", [lambda rng, n: frustum(rng, n, squeeze=0.8), pentagon, lambda *a: abs(sphere(*a))]
 )

@@ -12,6 +12,8 @@ from manifactor.operators.neighbors import neighbor_graph
 
 from ..moving import jacobian, seen
 
+pytestmark = pytest.mark.medium
+
 
 def ring(turns):
     return np.column_stack([np.cos(2 * np.pi * turns), np.sin(2 * np.pi * turns)])

@@ -51,6 +51,7 @@ def test_the_neighbours_on_a_torus_are_found(torus):
     assert search.effort_ < search.lists_.nlist == 15
 
 
+@pytest.mark.medium
 def test_more_lists_are_searched_for_more_recall(torus, monkeypatch):
     X, search = torus
     found = []
@@ -81,6 +82,7 @@ def test_close_samples_that_the_codes_cannot_tell_apart_are_found(rng):
     assert search.recall_ >= 0.99
 
 
+@pytest.mark.medium
 def test_recall_that_is_out_of_reach_is_refused(rng):
     with pytest.raises(ValueError, match=r"a recall of 0.99 was not reached: 0\.\d+ .* 'brute'"):
         ApproximateSearch(2).fit(clumps(rng, 10, 200, 1e-7))
@@ -102,6 +104,7 @@ def test_samples_in_a_file_are_never_copied_whole(rng, tmp_path, monkeypatch):
     assert (found[:100] != ApproximateSearch(5, n_jobs=2).fit(X).transform(X[:100])).nnz == 0
 
 
+@pytest.mark.medium
 def test_samples_whose_lists_hold_too_few_find_as_many_neighbours(rng, monkeypatch):
     monkeypatch.setattr(searches, "LEAST_RECALL", 0.5)
     X = np.r_[ring(rng, 4000), 100 + rng.normal(size=(60, 3))]

@@ -149,7 +149,7 @@ def test_the_memory_of_a_step_does_not_change_the_answer(rng, monkeypatch):
     monkeypatch.setattr(
         cells, "_measured", lambda *args: widths.append(args[2].shape[1]) or measured(*args)
     )
-    monkeypatch.setattr(cells, "CPU_STEP_BYTES", 2**15)
+    monkeypatch.setattr(cells, "CPU_STEP_BYTES", 2**17)
     tiled = nearest(samples, 12)
     assert max(starts) > 0, "the samples that a query meets came in several steps"
     assert set(widths) == {23}, "of which no more than the best were kept"

@@ -55,6 +55,7 @@ def diffusion(torus):
     return DiffusionMap(20, random_state=0).fit(torus[0]).diffusion_
 
 
+@pytest.mark.medium
 def test_combinations_are_those_of_the_extended_functions(diffusion, torus, rng):
     coefficients = rng.normal(size=(20, 3))
     new = torus[0][:200] + 0.05 * rng.normal(size=(200, 4))

@@ -51,6 +51,7 @@ def test_gradients_carry_the_energy_of_their_functions(geometry, rectangle):
     assert np.corrcoef(squares, np.sin(np.pi * place) ** 2)[0, 1] > 0.85
 
 
+@pytest.mark.medium
 def test_products_beyond_the_spectrum_are_not_captured():
     geometry = look_at("square")[0].geometry
     assert geometry.captured(unit(geometry, 0, 1)) > 0.95
@@ -101,6 +102,7 @@ def test_functions_below_twice_the_lowest_eigenvalue_are_no_products(eigenvalues
     assert batch_size(np.array(eigenvalues, dtype=float)) == size
 
 
+@pytest.mark.medium
 def test_what_has_no_energy_along_one_side_is_a_function_of_the_other(square):
     geometry, blocks, (_, other) = square
     found = without_energy(geometry, blocks[:1])

@@ -186,6 +186,7 @@ def cloud():
     return diffuse(X, FEW, stages=Stages(), rng=random()), X
 
 
+@pytest.mark.medium
 def test_lengths_in_samples_undo_a_conformal_map(sector):
     diffusion, u, v = sector
     volume = in_volume(diffusion, rng=random())
@@ -201,6 +202,7 @@ def inner_over_outer(function, u):
     return function[u < 0.2].std() / function[u > 0.8].std()
 
 
+@pytest.mark.medium
 def test_lowest_functions_of_a_gaussian_are_hermite_polynomials(cloud):
     diffusion, X = cloud
     density = in_density(diffusion, rng=random()).spectrum

@@ -37,6 +37,7 @@ def test_a_linear_map_of_samples_maps_their_covariances(roots, rng):
     assert np.allclose(found, right)
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("n", [400, 1500])
 def test_neighbours_of_bent_samples_are_those_of_their_latents(rng, n):
     u = rng.random((n, 2))

@@ -12,6 +12,8 @@ from manifactor.runs.alignment import align_runs
 from manifactor.runs.places import Place
 from manifactor.runs.run import Run
 
+pytestmark = pytest.mark.medium
+
 N = 1500
 
 

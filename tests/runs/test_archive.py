@@ -44,6 +44,7 @@ def run(fit, tmp_path):
     return tmp_path / "run"
 
 
+@pytest.mark.medium
 def test_a_fit_comes_back_as_it_was(fit, samples, saved):
     back = load(saved)
     assert back.spectrum_.solver == fit.spectrum_.solver

@@ -28,6 +28,7 @@ def samples(tmp_path, rng):
     return tmp_path / "X.npy"
 
 
+@pytest.mark.medium
 @pytest.mark.filterwarnings("default::manifactor.SampleWarning")
 def test_an_input_that_is_removed_or_overwritten_costs_a_warning(samples, tmp_path, monkeypatch):
     X, out = np.load(samples), tmp_path / "run"

@@ -7,6 +7,8 @@ from scipy.stats import vonmises
 from manifactor.runs.landscape import landscape
 from manifactor.runs.places import Place
 
+pytestmark = pytest.mark.medium
+
 RNG = np.random.default_rng(0)
 N = 4000
 

@@ -56,6 +56,7 @@ def test_parts_are_whole_chunks_unless_these_are_too_large(monkeypatch):
     assert part_ranges(np.array([0, 25]), 3) == [(0, 10), (10, 25)]
 
 
+@pytest.mark.medium
 def test_a_run_in_parts_has_the_places_of_all_samples(fitted, placed):
     X, fit = fitted
     assert not (placed / "coordinates.csv").exists()
@@ -71,6 +72,7 @@ def test_a_run_in_parts_has_the_places_of_all_samples(fitted, placed):
         open_run(placed)
 
 
+@pytest.mark.medium
 def test_only_parts_that_are_missing_are_placed(fitted, tmp_path):
     X, fit = fitted
     table, folder = stored(X, tmp_path / "X.zarr"), tmp_path / "coordinates"

@@ -128,6 +128,7 @@ def squared_distances(X):
     return pairwise_distances(X, metric="sqeuclidean")
 
 
+@pytest.mark.medium
 def test_components_that_distances_do_not_need_are_dropped_from_wide_samples(images):
     choice = choose_preparation(images)
     kept = choice.value.components.shape[1]

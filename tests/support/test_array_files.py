@@ -81,6 +81,7 @@ def test_what_is_wrong_with_an_archive_is_said(tmp_path):
             read(tmp_path / "a.npz")
 
 
+@pytest.mark.medium
 def test_an_archive_that_claims_far_more_than_it_stores_is_refused(tmp_path, peak):
     zeros = plain("(10000000,)", bytes(80_000_000))
     path = archive(tmp_path / "a.npz", compression=zipfile.ZIP_DEFLATED, X__npy=zeros)

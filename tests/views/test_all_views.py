@@ -84,6 +84,7 @@ def test_directions_blind_to_a_motion_are_said(moving_run):
     assert "No direction is blind to it: the deviation is at most 0.02" in seen
 
 
+@pytest.mark.medium
 def test_movies_show_the_molecule_along_each_motion(moving_run, tmp_path, monkeypatch):
     monkeypatch.setattr(pages, "PIXELS", 24)
     written = write_movies(moving_run, page=tmp_path / "page.html")

@@ -74,6 +74,7 @@ def test_a_factor_without_a_single_coordinate_says_so(ax, disk, draw):
     assert "single coordinate" in draw(ax, disk, 0).texts[0].get_text()
 
 
+@pytest.mark.medium
 def test_lengths_of_a_product_or_of_both_coordinates_are_no_curve(ax, torus, annulus):
     with pytest.raises(ValueError, match="'product'"):
         plots.warp(ax, torus)
@@ -86,6 +87,7 @@ def test_lengths_of_a_product_or_of_both_coordinates_are_no_curve(ax, torus, ann
         plots.warp(ax, solid)
 
 
+@pytest.mark.medium
 def test_a_flat_torus_is_drawn_in_its_cell(ax, hexagonal_run, annulus):
     _, fit = read_run(hexagonal_run)
     plots.torus(ax, fit)
@@ -145,6 +147,7 @@ def test_the_overview_has_all_factors_and_what_they_were_found_by(torus, pyplot)
     assert pickle.loads(pickle.dumps(figure)).get_axes()
 
 
+@pytest.mark.medium
 def test_factors_of_a_sum_are_drawn_without_functions(ax, sum_torus, pyplot):
     assert (owners(sum_torus.spectrum_, sum_torus.factorization_.coefficients) == -1).all()
     assert "no eigenfunctions" in plots.angles(ax, sum_torus).texts[0].get_text()
@@ -164,6 +167,7 @@ def test_before_the_fit_nothing_is_drawn_but_scikit_learn_s_own_diagram():
 # Files.
 
 
+@pytest.mark.medium
 def test_a_drawing_for_a_page_shares_no_names_with_another_and_is_the_same_each_time(torus):
     def drawing(name):
         with plots.style(plots.PAGE):

@@ -27,6 +27,8 @@ from manifactor.views.words import describe
 
 from .conftest import NAMES, Reader, changed, copied
 
+pytestmark = pytest.mark.medium
+
 pytest.importorskip("matplotlib")
 
 

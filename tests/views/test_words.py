@@ -43,6 +43,7 @@ def test_the_verdict_has_the_shapes_of_the_fit_counted(torus, value, sentence):
     assert words.verdict({}, with_tests(torus, SIZE.judge(value)))[0] == sentence
 
 
+@pytest.mark.medium
 def test_what_does_not_separate_is_not_judged_as_a_product(annulus):
     one = Evidence((JUDGE["commutator"](0.5, n_samples=1000),), sense="separable")
     said = words.verdict({}, changed(annulus, evidence=one, factors=annulus.factors_[:1]))

@@ -61,10 +61,11 @@ def test_every_particle_gets_its_places(coarse):
     assert np.all(np.diff(found.principal.information) <= 0)
 
 
+@pytest.mark.medium
 def test_a_rigid_molecule_shows_no_motion(coarse, monkeypatch):
     monkeypatch.setattr(principal, "MAX_RANK", 3)
-    points = np.repeat(BODY[None], 1000, axis=0)
-    images = transforms_of(points, random_rotations(1000), noise=1.0, scale=1.5)
+    points = np.repeat(BODY[None], 400, axis=0)
+    images = transforms_of(points, random_rotations(400), noise=1.0, scale=1.5)
     with pytest.raises(ValueError, match="rigid, or a motion below the noise"):
         factor_all_views(images)
 
@@ -113,9 +114,9 @@ def seen(states, seed=0):
     )
 
 
-TURN = 2 * np.pi * np.random.default_rng(1).uniform(size=(1500, 1))
+TURN = 2 * np.pi * np.random.default_rng(1).uniform(size=(900, 1))
 CIRCLE = np.hstack([np.cos(TURN), np.sin(TURN), 0 * TURN])
-APART = np.where(np.arange(1500) % 10 < 3, 1.0, 0.0)
+APART = np.where(np.arange(900) % 10 < 3, 1.0, 0.0)
 
 
 def placed_but_by(blind):
@@ -152,14 +153,15 @@ def test_the_verdict_is_in_words_and_classes_are_told_apart(monkeypatch, states,
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::manifactor.SampleWarning")
 def test_motions_that_their_own_coordinates_do_not_show_are_passed_over(monkeypatch):
     known, passed_over = seen(CIRCLE[:, :2]).likelihood, []
 
     def both_and_one(told, *_, **__):
         at = TURN / (2 * np.pi)
-        yield Shape.learn(known, Motions(("circle", "interval")), np.arange(1500), np.c_[at, at])
+        yield Shape.learn(known, Motions(("circle", "interval")), np.arange(900), np.c_[at, at])
         passed_over.append(True)
-        yield Shape.learn(known, Motions(("circle",)), np.arange(1500), at)
+        yield Shape.learn(known, Motions(("circle",)), np.arange(900), at)
 
     monkeypatch.setattr(fitting, "principal_volumes", lambda *_, **__: seen(CIRCLE[:, :2]))
     monkeypatch.setattr(fitting, "place_particles", placed_but_by({}))
@@ -170,8 +172,8 @@ def test_motions_that_their_own_coordinates_do_not_show_are_passed_over(monkeypa
 
 @pytest.mark.slow
 def test_a_factor_that_no_image_shows_is_dropped_and_the_rest_judged_again(monkeypatch):
-    height = np.random.default_rng(2).uniform(-1.5, 1.5, 700)
-    states = CIRCLE[:700] + np.outer(height, [0, 0, 1])
+    height = np.random.default_rng(2).uniform(-1.5, 1.5, 500)
+    states = CIRCLE[:500] + np.outer(height, [0, 0, 1])
     monkeypatch.setattr(fitting, "principal_volumes", lambda *_, **__: seen(states))
     monkeypatch.setattr(fitting, "place_particles", placed_but_by({}))
     assert factor_all_views(None).headline.startswith("two motions: a")

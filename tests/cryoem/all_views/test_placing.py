@@ -18,6 +18,8 @@ from manifactor.samples.likelihood import GaussianLikelihood
 
 from .molecules import BODY, moving, random_rotations, transforms_of, turn_agreement, turning
 
+pytestmark = pytest.mark.medium
+
 BOTH = Motions(("circle", "interval"), ((2, 0), (0, 2), (1, 1)))
 N_FEATURES = 9  # constant; cosine, sine, twice; x, x^2; x cosine, x sine
 
@@ -50,7 +52,7 @@ def noisy_likelihood(places, strength, rng):
 
 def test_ends_are_where_the_places_end_and_not_their_posteriors():
     rng = np.random.default_rng(2)
-    places = np.column_stack([rng.uniform(size=4000), rng.uniform(0.1, 0.8, size=4000)])
+    places = np.column_stack([rng.uniform(size=2500), rng.uniform(0.1, 0.8, size=2500)])
     *_, cells = BOTH.posterior(noisy_likelihood(places, 15.0, rng))
     edges = np.linspace(0, 1, cells.shape[2] + 1)
 
@@ -151,7 +153,7 @@ def test_a_motion_that_images_do_not_show_has_no_consistency():
 
 
 def test_views_along_one_axis_do_not_tell():
-    rotations = random_rotations(30_000)
+    rotations = random_rotations(10_000)
     near = rotations[np.abs(rotations[:, 2, 2]) > np.cos(np.radians(10))]
     assert np.isnan(view_consistency(*turned_images(near), TURN_AND_SHIFT)).all()
 

@@ -37,6 +37,7 @@ def judge(ring):
     return Judge(told, seen, ALL, np.random.default_rng(0))
 
 
+@pytest.mark.medium
 def test_a_circle_tells_as_much_as_a_density_and_an_interval_less(ring, judge):
     at = ring[0][:, None]
     circle, error, _ = judge.share(finest(("circle",), N), at)
@@ -88,6 +89,7 @@ def noisy_volumes(shared, seed):
     return grid, grid.bound(np.fft.fftshift(np.fft.fftn(field, axes=(1, 2, 3))).reshape(4, -1))
 
 
+@pytest.mark.medium
 def test_volumes_of_noise_agree_as_much_as_by_chance_and_shared_ones_more():
     (grid, first), (_, second) = noisy_volumes(0, 1), noisy_volumes(0, 2)
     chance = by_chance(first, second, grid)

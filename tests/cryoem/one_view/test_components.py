@@ -56,6 +56,7 @@ def likeness(found, expected, column):
     return abs(np.corrcoef(found.samples[:, column], expected.samples[:, column])[0, 1])
 
 
+@pytest.mark.medium
 def test_components_have_the_signal_to_noise_of_the_simulation(simulation, plain):
     clean = simulated(None).images.reshape(N, -1)
     clean = clean - clean.mean(axis=0)

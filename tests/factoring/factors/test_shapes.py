@@ -39,6 +39,7 @@ def in_wells(n, rng, depth=3.0):
     return angle[rng.uniform(size=len(angle)) < np.exp(-energy - 0.3)][:n]
 
 
+@pytest.mark.medium
 def test_a_circle_with_wells_is_not_an_interval(rng):
     angle = in_wells(1500, rng)
     # As in deep wells: nearly a step from one well to the next.

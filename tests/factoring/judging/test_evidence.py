@@ -332,6 +332,7 @@ def test_a_short_spectrum_is_given_as_the_reason():
     assert lacking.value > lacking.limit
 
 
+@pytest.mark.medium
 def test_too_few_samples_are_said_with_the_number_that_would_help():
     X, _ = datasets.sample("strip10", 600, random_state=0)
     with pytest.warns(SampleWarning, match="neither half .* About 1200 samples"):

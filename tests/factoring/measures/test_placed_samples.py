@@ -50,6 +50,7 @@ def measured(places, dimensions, samples):
     return across, modulation_in_data(placed).value
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("n", [500, 2000])
 @pytest.mark.parametrize("noise", [0.0, 0.08])
 def test_a_circle_that_is_one_cosine_is_folded_and_right_places_are_not(rng, n, noise):
@@ -99,6 +100,7 @@ def test_dependent_samples_leave_nothing_empty(rng):
     assert filling(place_samples(np.hsplit(u, 2), [1, 1], u)).value < 0.002
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize(
     ("n_factors", "keep"),
     [

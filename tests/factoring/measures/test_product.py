@@ -21,6 +21,7 @@ from ...conftest import box_spectrum
 from ..places import interval, pure, ring
 
 
+@pytest.mark.medium
 def test_dependent_places_are_found_dependent_by_their_squares_or_by_their_ranks(rng):
     t, u = rng.uniform(size=(2, 1000))
     # No linear correlation, yet dependent; ranks see quick waves, too.

@@ -62,6 +62,7 @@ def test_the_image_changes_along_each_factor_and_not_across(scene):
     assert matched[0] == matched[1]  # spread over the circle, wherever its dial stands
 
 
+@pytest.mark.medium
 def test_a_run_of_numbers_shows_its_features(torus_run):
     scene = open_scene(torus_run)
     found = near(scene, [[30.0], [200.0]], mode="held", count=1)
