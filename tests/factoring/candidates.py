@@ -15,6 +15,12 @@ from manifactor.settings import FactoringSettings
 from .places import interval
 
 
+def graph_of(n_samples):
+    """What candidates ask of a graph of distinct samples without outliers."""
+    none = np.zeros(n_samples, dtype=bool)
+    return SimpleNamespace(outliers=none, undrawn=none, distinct=np.arange(n_samples))
+
+
 def facts_on(operator, settings=FactoringSettings(), **more):
     """Facts of an operator that was made by hand."""
     samples = operator.samples
@@ -41,9 +47,16 @@ def factored(operator, settings=FactoringSettings(), **more):
 
 def even_facts(n_asked=None, **more):
     """Facts of even samples of a surface, which all models may be tried of."""
-    everyone = SimpleNamespace(outliers=np.zeros(300, dtype=bool), distinct=np.arange(1000))
+    everyone = graph_of(300)
     operator = SimpleNamespace(
-        graph=everyone, metric=None, lagged=(), warned=(), path=None, points=None, samples=None
+        graph=everyone,
+        preparation=None,
+        metric=None,
+        lagged=(),
+        warned=(),
+        path=None,
+        points=None,
+        samples=None,
     )
     operator.settings, operator.dimension = DiffusionSettings(), 2.0
     density = more.pop("density", Evenness(0.1, 2.0))

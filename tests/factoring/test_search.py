@@ -23,7 +23,7 @@ from manifactor.models.sums.summands import Sum, Summand
 from manifactor.operators.pipeline import diffuse
 from manifactor.scores import score
 
-from .candidates import candidate, even_facts, facts_on
+from .candidates import candidate, even_facts, facts_on, graph_of
 from .places import JUDGE, interval, sphere
 
 FACTS = even_facts()
@@ -185,7 +185,7 @@ def test_too_many_factors_asked_for_raise_an_error_with_the_number_found(tried):
 def test_the_tests_of_places_pass_on_a_square_and_skew_has_slack_for_few_samples(rng):
     points = rng.uniform(size=(600, 2))
     operator = SimpleNamespace(**vars(FACTS.operator) | {"points": points})
-    operator.graph = SimpleNamespace(outliers=np.zeros(600, dtype=bool))
+    operator.graph = graph_of(600)
     square = replace(FAILS, operator=operator, factors=tuple(map(interval, points.T)))
     for row in MEASURES:
         if row.name in {"folds", "filling", "skew", "crossing", "modulation in data"}:
@@ -193,6 +193,21 @@ def test_the_tests_of_places_pass_on_a_square_and_skew_has_slack_for_few_samples
     # .04 + 2.7 / sqrt(n)
     assert CRITERIA["skew"].judge(0.0, n_samples=600).limit == pytest.approx(0.1502, abs=1e-4)
     assert places.skew(square.placed).value < 0.15
+
+
+def test_copies_of_samples_change_nothing_that_is_measured_of_places(rng):
+    points = rng.uniform(size=(600, 2))
+    found = []
+    for times in (1, 3):
+        copied, graph = np.repeat(points, times, axis=0), graph_of(600 * times)
+        graph.distinct = graph.distinct[::times]
+        operator = SimpleNamespace(**vars(FACTS.operator) | {"points": copied, "graph": graph})
+        square = replace(FAILS, operator=operator, factors=tuple(map(interval, copied.T)), rng=rng)
+        names = {"folds", "filling", "crossing", "leakage", "hidden direction", "explained"}
+        found.append([row.of(square, FACTS) for row in MEASURES if row.name in names])
+        p = next(row.of(square, FACTS) for row in MEASURES if row.name == "independence")
+        assert p > 0.01
+    assert found[0] == found[1]
 
 
 def test_every_sense_measures_places_and_says_what_it_means():
@@ -210,7 +225,7 @@ def some_sum(**numbers):
 
 def of_sum(found, at, samples, rng):
     """A measured candidate of intervals with such places that add up to samples."""
-    everyone = SimpleNamespace(outliers=np.zeros(len(at[0]), dtype=bool))
+    everyone = graph_of(len(at[0]))
     operator = SimpleNamespace(**vars(FACTS.operator) | {"points": samples, "graph": everyone})
     factors = tuple(map(interval, at))
     of_kinds = frozenset({"sum" if len(at) > 1 else "one term"})
@@ -370,9 +385,7 @@ def test_leakage_inside_a_term_is_that_of_its_factors():
 def asked_of_terms(monkeypatch):
     """Most factors that each term was to be divided into; each falls into two."""
     most_factors = []
-    operator = SimpleNamespace(
-        graph=SimpleNamespace(outliers=np.zeros(300, dtype=bool)), settled=lambda: None
-    )
+    operator = SimpleNamespace(graph=graph_of(300), settled=lambda: None)
     inner = replace(candidate(FACTS), operator=operator)
 
     def part(points, facts, most, rng):

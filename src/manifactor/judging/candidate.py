@@ -7,6 +7,7 @@ from itertools import count, islice
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.random import Generator
 
 from manifactor._support.errors import Warned
@@ -25,7 +26,7 @@ from manifactor.judging.measures.places import (
     signal_share,
 )
 from manifactor.judging.probability import Sampling
-from manifactor.judging.table import CRITERIA, MEASURES, PLACED
+from manifactor.judging.table import CRITERIA, MEASURES, PLACED, SAMPLED
 from manifactor.models.moves import motion
 from manifactor.models.moves.paths import Pairs
 from manifactor.models.peeling.division import Split
@@ -64,6 +65,20 @@ def density_of(operator: Operator) -> Evenness:
         return Evenness(NOT_MEASURED, NOT_MEASURED)
     samples = np.asarray(operator.distinct_points)
     return evenness(samples, operator.dimension, operator.distinct_metric)
+
+
+def dropped_variance(operator: Operator, X) -> float:
+    """Return the mean variance of the components of samples that their preparation left out."""
+    preparation, samples = operator.preparation, operator.points
+    if preparation is None or samples is None or sp.issparse(X):
+        return 0.0
+    n_columns, n_kept = preparation.components.shape
+    if n_kept == n_columns:
+        return 0.0
+    some = slice(None, None, max(1, len(X) // 2000))
+    given = operator.transformed(np.asarray(X[some], dtype=float)).var(axis=0).sum()
+    kept = np.asarray(samples[some]).var(axis=0).sum()
+    return max(0.0, float(given - kept)) / (n_columns - n_kept)
 
 
 @dataclass(repr=False)
@@ -182,13 +197,27 @@ class Candidate(Tested):
 
     @property
     def inliers(self) -> np.ndarray:
-        """Whether each sample is in the graph, (n_samples,)."""
-        return ~self.operator.graph.outliers
+        """Whether each sample is in the graph, and no copy of another one, (n_samples,)."""
+        graph = self.operator.graph
+        rows = graph.undrawn & ~graph.outliers
+        rows[graph.distinct] = True
+        return rows
+
+    @property
+    def distinct_places(self) -> list[np.ndarray]:
+        """Places of the `inliers` on each factor, (n, c)."""
+        return [factor.embedding[self.inliers] for factor in self.as_read]
+
+    @cached_property
+    def untold(self) -> product.Untold:
+        """What the factors do not tell of the samples."""
+        dropped = dropped_variance(self.operator, self.facts.drawn.columns)
+        return product.untold(self.placed, dropped)
 
     @cached_property
     def own_leakage(self) -> np.ndarray:
         """R^2 with which coordinates on factor i predict factor j; terms of a sum are whole."""
-        return product.leakage(self.as_read)
+        return product.leakage(self.distinct_places)
 
     @cached_property
     def placed(self) -> PlacedSamples | None:
@@ -353,6 +382,8 @@ def measured(candidate: Candidate, kinds: Set[str] = frozenset()) -> Candidate:
     # Made once, before several threads ask for them.
     if kinds & PLACED and candidate.placed is not None:
         _ = candidate.placed.local_fits, candidate.placed.halves
+    if kinds & SAMPLED:
+        _ = candidate.untold
     if "moves" in kinds:
         _ = candidate.couplings
     # Only one of them draws random numbers: results do not depend on the order of threads.

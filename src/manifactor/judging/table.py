@@ -441,7 +441,21 @@ MEASURES: tuple[Measure, ...] = (
         "along one direction by {value:.2f} of the smallest factor",
         LOOK_AT_THE_REST,
         coordinates="incomplete",
-        of=lambda c, f: product.hidden_direction(c.as_read, c.operator.points, c.inliers),
+        of=lambda c, f: c.untold.direction,
+        models=SAMPLED,
+    ),
+    Measure(
+        "above noise",
+        # 1.7 and more at true coordinates with noise of .45 of the smallest factor, .4 to .5 where
+        # the width of a noisy circle in ten columns is taken for an interval.
+        1.25,
+        "size of the smallest factor along one direction, in units of the noise in directions that "
+        "no factor tells",
+        "a factor is no larger than noise: it has {value:.1f} times the size that samples differ "
+        "by in a direction that no factor tells, not {limit:.2f} times",
+        "Use the other factors: one of them may be noise.",
+        coordinates="wrong",
+        of=lambda c, f: c.untold.above_noise,
         models=SAMPLED,
     ),
     at_most(
@@ -524,7 +538,7 @@ MEASURES: tuple[Measure, ...] = (
         "of them is not a product",
         "Use the coordinates, but not as independent numbers: one tells of the other.",
         coordinates="right",
-        of=lambda c, f: product.dependence(c.as_read, rng=c.rng),
+        of=lambda c, f: product.dependence(c.distinct_places, rng=c.rng),
         models={"sum"},
     ),
     AGREEMENT,
@@ -533,7 +547,7 @@ MEASURES: tuple[Measure, ...] = (
         nan,  # a product may have dependent coordinates: it is said, and no test
         "permutation p-value of independent coordinates on the factors",
         "",
-        of=lambda c, f: product.dependence(c.as_read, by_ranks=False, rng=c.rng),
+        of=lambda c, f: product.dependence(c.distinct_places, by_ranks=False, rng=c.rng),
         models=PEELED,
     ),
     at_most(
@@ -922,7 +936,7 @@ MEASURES: tuple[Measure, ...] = (
 # fmt: off
 GRAVEST_FIRST = (
     "agreement", "reliability", "views", "consistency", "connected", "groups", "twist",
-    "twist in data", "undivided", "dimensions", "explained", "hidden direction",
+    "twist in data", "undivided", "dimensions", "explained", "hidden direction", "above noise",
     "lowest functions", "parts", "coverage", "resolution", "moves", "drift", "speed", "places",
     "transitions", "folds", "poles", "seams", "sum", "own share", "structured rest",
     "identified", "axes", "leakage", "completeness", "modulation", "product", "unique",

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 
 from manifactor._support.errors import Warned
 from manifactor.factors.factor import Factor
-from manifactor.judging.candidate import Candidate, measured
+from manifactor.judging.candidate import Candidate, dropped_variance, measured
 from manifactor.judging.evidence import (
     CURVES,
     DataKnown,
@@ -189,10 +189,6 @@ def _noise_share(operator: Operator, X, noise: np.ndarray | None) -> float:
         if preparation is not None:
             variance = variance @ preparation.components**2
         of_noise = float(variance.sum())
-    elif preparation is not None:
-        n_columns, n_kept = preparation.components.shape
-        given = operator.transformed(np.asarray(X[some], dtype=float))
-        given = float(np.var(given, axis=0).sum())
-        if n_kept < n_columns:
-            of_noise = n_kept * max(0.0, given - kept) / (n_columns - n_kept)
+    elif preparation is not None and len(preparation.components) > preparation.components.shape[1]:
+        of_noise = preparation.components.shape[1] * dropped_variance(operator, X)
     return of_noise / kept if kept else NOT_MEASURED

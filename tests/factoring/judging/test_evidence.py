@@ -21,6 +21,7 @@ PRODUCT = [
     *(
         "explained",
         "hidden direction",
+        "above noise",
         "lowest functions",
         "parts",
         "leakage",

@@ -5,14 +5,15 @@ import pytest
 
 from manifactor.factors.factor import make_factors, selection
 from manifactor.judging.measures import product
+from manifactor.judging.measures.places import place_samples
 from manifactor.judging.measures.product import (
     completeness,
     dependence,
     explained,
-    hidden_direction,
     leakage,
     least_explained_part,
     undivided,
+    untold,
 )
 from manifactor.models.peeling.division import Split
 from manifactor.statistics import Measurement
@@ -32,7 +33,7 @@ def test_dependent_places_are_found_dependent_by_their_squares_or_by_their_ranks
         (folded, True, True),
         (wave, False, True),
     ]:
-        both = [interval(t), interval(places)]
+        both = [t[:, None], places[:, None]]
         assert (dependence(both, by_ranks=False, rng=rng) < 0.01) == by_squares
         assert (dependence(both, rng=rng) < 0.01) == by_ranks
 
@@ -42,7 +43,7 @@ def test_leakage_says_which_factor_predicts_which():
     (whole,) = make_factors(spectrum, [selection(spectrum, [1])])[0]
     # The same at t and 1 - t.
     (folded,) = make_factors(spectrum, [selection(spectrum, [2])])[0]
-    found = leakage([whole, folded])
+    found = leakage([whole.embedding, folded.embedding])
     assert found[0, 1] > 0.99
     assert found[1, 0] < 0.1
 
@@ -50,22 +51,27 @@ def test_leakage_says_which_factor_predicts_which():
 def test_the_smallest_p_value_is_one_over_the_number_of_orders(rng, monkeypatch):
     monkeypatch.setattr(product, "PERMUTATIONS", 19)
     t = rng.uniform(size=500)
-    assert dependence([interval(t), interval(t)], rng=rng) == 1 / 20
+    assert dependence([t[:, None], t[:, None]], rng=rng) == 1 / 20
+
+
+def left_by(factors, samples, dropped=0.0):
+    """What factors that are curves do not tell of samples."""
+    places = [factor.embedding for factor in factors]
+    return untold(place_samples(places, [1] * len(places), samples), dropped)
 
 
 def test_a_direction_that_no_factor_tells_is_measured_and_noise_is_not(rng):
     a, b, s = rng.uniform(size=(3, 1000, 1))
     factors = [interval(a[:, 0]), interval(b[:, 0])]
-    everyone = np.ones(1000, dtype=bool)
     flat = np.c_[a, b, np.zeros((1000, 4))]
     noisy = flat + 0.02 * rng.normal(size=flat.shape)
     # A quarter of the size of the others.
     third = np.c_[a, b, 0.25 * s]
-    assert hidden_direction(factors, flat, everyone) < 0.01
-    assert hidden_direction(factors, noisy, everyone) < 0.03
-    assert hidden_direction(factors, third, everyone) == pytest.approx(0.25, abs=0.05)
-    assert hidden_direction(factors, None, everyone) == 0
-    assert hidden_direction(factors, flat[:20], everyone[:20]) == 0
+    assert left_by(factors, flat).direction < 0.01
+    assert left_by(factors, noisy).direction < 0.03
+    assert left_by(factors, third).direction == pytest.approx(0.25, abs=0.05)
+    assert untold(None).direction == 0
+    assert left_by(factors, flat[:20]).direction == 0
 
 
 @pytest.mark.parametrize("by_column", [np.ones(10), np.linspace(0.2, 1, 10)])
@@ -74,12 +80,39 @@ def test_noise_hides_no_direction_and_is_none(rng, n, by_column):
     a, b = rng.uniform(0, 2 * np.pi, size=(2, n))
     factors = [replace(interval(a), embedding=ring(a)), replace(interval(b), embedding=ring(b))]
     axes = np.linalg.qr(rng.normal(size=(10, 10)))[0]
-    everyone, samples = np.ones(n, dtype=bool), np.hstack([1.5 * ring(a), ring(b)]) @ axes[:4]
+    samples = np.hstack([1.5 * ring(a), ring(b)]) @ axes[:4]
     noisy = samples + 0.2 * by_column * rng.normal(size=samples.shape)
     further = np.outer(np.sqrt(12) * rng.uniform(size=n), axes[4])
     # The difference of two variances by chance was .19 to .23 of the smaller circle.
-    assert hidden_direction(factors, noisy, everyone) < 0.1
-    assert hidden_direction(factors, noisy + 0.5 * further, everyone) > 0.25
+    assert left_by(factors, noisy).direction < 0.1
+    assert left_by(factors, noisy + 0.5 * further).direction > 0.25
+
+
+@pytest.mark.parametrize("columns", [3, 10, 30])
+def test_the_width_of_a_noisy_circle_is_no_factor_and_a_small_interval_is_one(rng, columns):
+    angle = rng.uniform(0, 2 * np.pi, size=2000)
+    noisy = 0.15 * rng.normal(size=(2000, columns))
+    noisy[:, :2] += ring(angle)
+    circle = replace(interval(angle), embedding=ring(angle))
+    width = interval(np.hypot(*noisy[:, :2].T))
+    assert left_by([circle, width], noisy).above_noise < 1.25
+    # Components that were dropped tell of noise where none is left.
+    assert left_by([circle, width], noisy[:, :2]).above_noise > 2
+    assert left_by([circle, width], noisy[:, :2], 0.15**2).above_noise < 1.25
+    height = rng.uniform(size=2000)
+    noisy[:, 2] += 2 * 0.15 * np.sqrt(12) * height
+    found = left_by([circle, interval(height)], noisy).above_noise
+    assert found == pytest.approx(2, rel=0.2)
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.1, 0.3])
+def test_noise_in_all_directions_is_no_main_direction(rng, noise):
+    t, u = rng.uniform(size=(2, 2000))
+    factors, everyone = [interval(t), interval(u)], np.ones(2000, dtype=bool)
+    samples = np.c_[t, u, np.zeros((2000, 6))] + noise * rng.normal(size=(2000, 8)) / np.sqrt(12)
+    # The least R^2 of a direction with a hundredth of the variance was 0.
+    assert explained(factors, samples, everyone) > 0.95
+    assert explained(factors[:1], samples, everyone) < 0.1
 
 
 def test_a_direction_of_the_data_that_no_factor_explains_is_noticed(rng):

@@ -1,6 +1,7 @@
 """Are the factors those of a product? Their functions, and what coordinates (places) predict."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
@@ -13,6 +14,7 @@ import manifactor.statistics as statistics
 from manifactor._support.threads import map_threads
 from manifactor._support.values import quotient
 from manifactor.factors.factor import Factor, Reading
+from manifactor.judging.measures.places import PlacedSamples
 from manifactor.models.peeling.division import Split, excess_in_halves
 from manifactor.models.peeling.peeling import Look
 from manifactor.models.peeling.purity import impurity
@@ -157,12 +159,12 @@ def undivided(splits: Sequence[Split]) -> Measurement:
 # How much places on one factor tell of places on another.
 
 
-def leakage(factors: Sequence[Factor]) -> np.ndarray:
-    """Return the R^2 with which places on factors predict the others, (n_factors, n_factors)."""
-    out = np.full((len(factors), len(factors)), np.nan)
-    for i, source in enumerate(factors):
-        others = [j for j in range(len(factors)) if j != i]
-        out[i, others] = _mean_r2(source.embedding, [factors[j].embedding for j in others])
+def leakage(places: Sequence[np.ndarray]) -> np.ndarray:
+    """Return the R^2 with which places, (n, c), predict others, (n_factors, n_factors)."""
+    out = np.full((len(places), len(places)), np.nan)
+    for i, source in enumerate(places):
+        others = [j for j in range(len(places)) if j != i]
+        out[i, others] = _mean_r2(source, [places[j] for j in others])
     return out
 
 
@@ -175,7 +177,7 @@ def _mean_r2(places: np.ndarray, targets: Sequence[np.ndarray]) -> list[float]:
 
 
 def dependence(
-    factors: Sequence[Factor], *, by_ranks: bool = True, rng: np.random.Generator
+    places: Sequence[np.ndarray], *, by_ranks: bool = True, rng: np.random.Generator
 ) -> float:
     """Return the permutation p-value of independent places.
 
@@ -184,11 +186,13 @@ def dependence(
     its ranks, which see more: also errors of places that were read off functions, which are flat at
     the ends of an interval. `by_ranks` also asks how near neighbours are in all places together:
     where a place is a function of others, however wild, they are nearer than in any permutation.
+
+    Shapes: places (n, c), of distinct samples, since copies lie nearer than any permutation.
     """
-    thin = statistics.random_rows(len(factors[0].embedding), 5000)
-    first, *others = (_features(factor.embedding[thin], by_ranks) for factor in factors)
-    few = statistics.random_rows(len(factors[0].embedding), 1000)
-    near, *others_near = (_even_places(factor.embedding[few]) for factor in factors)
+    thin = statistics.random_rows(len(places[0]), 5000)
+    first, *others = (_features(place[thin], by_ranks) for place in places)
+    few = statistics.random_rows(len(places[0]), 1000)
+    near, *others_near = (_even_places(place[few]) for place in places)
     # The order that was seen is one of the permutations (Phipson and Smyth, 2010). One factor stays
     # in place: only the order relative to it matters.
     correlations, together = [_correlation([first, *others])], [[near, *others_near]]
@@ -250,6 +254,8 @@ def _features(places: np.ndarray, by_ranks: bool) -> np.ndarray:
 def explained(factors: Sequence[Factor], samples: np.ndarray | None, inliers: np.ndarray) -> float:
     """Return the smallest R^2 with which all factors predict a main direction.
 
+    Of its variance without noise, which all directions have.
+
     Shapes: samples (n_samples, n_features), inliers (n_samples,).
     """
     if samples is None:
@@ -260,10 +266,16 @@ def explained(factors: Sequence[Factor], samples: np.ndarray | None, inliers: np
         [f.embedding[rows] / (f.embedding.std() * np.sqrt(f.eigenvalues[0])) for f in factors]
     )
     samples = samples[rows]
-    pca = PCA(min(20, *samples.shape), random_state=0)
-    scores = pca.fit_transform(samples)
-    main = scores[:, pca.explained_variance_ratio_ > 0.01]
-    return float(statistics.predictability(places, main).min(initial=1.0))
+    scores = PCA(min(20, *samples.shape), random_state=0).fit_transform(samples)
+    told, variances = statistics.predictability(places, scores), scores.var(axis=0)
+    # Noise is what is left in a quarter of the directions at least, and of three in two.
+    left = np.sort((1 - told) * variances)[::-1]
+    noise = left[max(1, len(left) // 4)] if len(left) > 1 else 0.0
+    # No direction is main that noise of twice that variance would have; but one is.
+    beyond = variances - 2 * noise > 0.01 * np.var(samples, axis=0).sum()
+    beyond[0] = True
+    signal = np.maximum(variances - noise, told * variances)
+    return float(quotient(told * variances, signal)[beyond].min())
 
 
 def least_explained_part(
@@ -290,49 +302,56 @@ def least_explained_part(
     return min(_mean_r2(places, parts)) if parts else 1.0
 
 
-def hidden_direction(
-    factors: Sequence[Factor], samples: np.ndarray | None, inliers: np.ndarray
-) -> float:
-    """Return the size of a direction that no factor tells, in units of the smallest factor.
+@dataclass(frozen=True)
+class Untold:
+    """What samples of nearly the same place on every factor differ by."""
+
+    direction: float  # size of a direction that no factor tells, in units of the smallest factor
+    above_noise: float  # size of the smallest factor along one direction, in units of the noise
+
+
+# Directions without any noise, and samples of which it is not known, are so far above it.
+FAR_ABOVE = 100.0
+
+
+def untold(placed: PlacedSamples | None, dropped: float = 0.0) -> Untold:
+    """Return what factors do not tell of the samples: a further direction, and noise.
 
     Samples with nearly the same place on every factor differ by noise, which has no direction, or
     along a further degree of freedom. What noise alone shows in its largest direction is taken off,
     so that the value at true coordinates is near 0 for any noise. What the curvature of the data
     adds grows with the fourth power of the distance between the places; neighbourhoods of two sizes
-    tell how much that is. 0 where only distances are known, or a handful of samples.
-
-    Shapes: samples (n_samples, n_features), inliers (n_samples,).
+    tell how much that is. Without samples, or of a handful, there is no such direction, nor noise.
+    Noise has at least the mean variance of components that were `dropped` from the samples.
     """
-    if samples is None:
-        return 0.0
-    rows = statistics.random_rows(np.flatnonzero(inliers), 20_000)
-    few = sum(factor.embedding.shape[1] for factor in factors) + 8
+    few = 0 if placed is None else placed.joint.shape[1] + 8
     many = 3 * few
-    if len(rows) <= many:
-        return 0.0
-    samples = samples[rows]
+    if placed is None or placed.n_samples <= many:
+        return Untold(0.0, FAR_ABOVE)
+    samples, joint = placed.samples, placed.joint
     if samples.shape[1] > 30:
         samples = PCA(30, random_state=0).fit_transform(samples)
     # Medians over 300 samples are accurate to a tenth.
-    some = statistics.random_rows(len(rows), 300)
-    places, sizes = [], []
-    for factor in factors:
-        place = factor.embedding[rows] - factor.embedding[rows].mean(axis=0)
-        near = statistics.nearest_others(place, some, statistics.PREDICTION_NEIGHBORS)
-        sizes.append(samples[near].mean(axis=1).var(axis=0).sum())
-        # In units of the samples.
-        places.append(place * np.sqrt(quotient(sizes[-1], place.var(axis=0).sum())))
-    joint = np.hstack(places)
-    near = statistics.nearest_others(joint, some, many)
-    small = _beyond_noise(joint[near[:, :few]], samples[near[:, :few]])
-    large = _beyond_noise(joint[near], samples[near])
-    growth = (many / few) ** (4 / sum(factor.dimension for factor in factors))
-    left = (growth * small - large) / (growth - 1)
-    return float(np.sqrt(quotient(max(0.0, left), min(sizes))))
+    near = statistics.nearest_others(joint, placed.nodes, many)
+    small, noise = _beyond_noise(joint[near[:, :few]], samples[near[:, :few]])
+    large, _ = _beyond_noise(joint[near], samples[near])
+    growth = (many / few) ** (4 / sum(placed.dimensions))
+    left = max(0.0, (growth * small - large) / (growth - 1))
+    # How far samples move with their places, also around a centre that is their mean, less noise.
+    fits = placed.local_fits
+    moves = np.median(np.diagonal(fits.metric, axis1=1, axis2=2), axis=0).clip(0)
+    variances = [
+        place.var(axis=0) * moves[rows].mean()
+        for place, rows in zip(placed.places, fits.directions, strict=True)
+    ]
+    smallest = min(variance.sum() for variance in variances)
+    along = min(variance.mean() for variance in variances)
+    above = float(np.sqrt(quotient(along, max(noise, dropped))))
+    return Untold(float(np.sqrt(quotient(left, smallest))), min(above, FAR_ABOVE))
 
 
-def _beyond_noise(places: np.ndarray, samples: np.ndarray) -> float:
-    """Return the largest variance of what linear fits in neighbourhoods leave, less that of noise.
+def _beyond_noise(places: np.ndarray, samples: np.ndarray) -> tuple[float, float]:
+    """Return the largest variance that linear fits leave beyond noise, and the largest of noise.
 
     Of few samples, the variance is larger in some direction by chance: Gaussian noise with the
     variances of all neighbourhoods together tells how much larger than in the second direction.
@@ -354,9 +373,11 @@ def _beyond_noise(places: np.ndarray, samples: np.ndarray) -> float:
     axes = np.linalg.eigvalsh(together.T @ together)[::-1]
     # A hidden direction is no noise. The variances of noise that grows by column fall steadily.
     axes[0] = min(axes[0], 2 * axes[1] - axes[2]) if len(axes) > 2 else axes[-1]
+    axes = np.maximum(axes, 0)
     drawn = np.random.default_rng(0).normal(size=(len(places), int(np.median(freedom)), len(axes)))
-    of_noise = np.median(_two_largest(drawn * np.sqrt(np.maximum(axes, 0))), axis=0)
-    return float(first - second * quotient(*of_noise))
+    of_noise = np.median(_two_largest(drawn * np.sqrt(axes)), axis=0) / drawn.shape[1]
+    excess = first - second * quotient(*of_noise)
+    return float(excess), float(second * quotient(axes[0], of_noise[1]))
 
 
 def _two_largest(rest: np.ndarray) -> np.ndarray:
