@@ -17,6 +17,7 @@ from manifactor.models.moves.integration import Integrated
 from manifactor.models.moves.motion import MarkovModel, markov_model
 from manifactor.models.moves.paths import Pairs
 from manifactor.models.peeling.division import Split
+from manifactor.models.pieces import ByPieces
 from manifactor.models.sums.summands import ByTerms, Sum
 from manifactor.models.triplets import Cut, Triplets
 from manifactor.operators.operator import Operator
@@ -49,7 +50,7 @@ class Factorization(PickledFields):
     splits: tuple[Split, ...] = ()
     triplets: Triplets | None = None
     cut: Cut | None = None  # by `method="triplets"`
-    placer: ByFunctions | Integrated | ByTerms = field(default_factory=ByFunctions)
+    placer: ByFunctions | Integrated | ByTerms | ByPieces = field(default_factory=ByFunctions)
     # "method" and "factors", "sense" where several were looked at, "functions" where more of them
     # were computed than given, and "term 1" where a term of a sum is a surface that may have
     # several factors
@@ -71,7 +72,7 @@ class Factorization(PickledFields):
     @property
     def coefficients(self) -> tuple[np.ndarray, ...]:
         """The functions of each factor as combinations of the spectrum's; none of a sum."""
-        return () if isinstance(self.placer, ByTerms) else self.placer.coefficients
+        return () if isinstance(self.placer, ByTerms | ByPieces) else self.placer.coefficients
 
     @property
     def sum(self) -> Sum | None:
@@ -113,7 +114,7 @@ class Factorization(PickledFields):
     def searchable(self, n_jobs: int | None) -> "Factorization":
         """Return the same with neighbour searches, which archives do not hold."""
         placer = self.placer
-        if isinstance(placer, ByTerms):
+        if isinstance(placer, ByTerms | ByPieces):
             placer = placer.searchable(n_jobs)
         return replace(self, diffusion=self.diffusion.searchable(n_jobs), placer=placer)
 
@@ -123,6 +124,8 @@ class Factorization(PickledFields):
         All others are copies of them, and lie where these lie.
         """
         placer, n = self.placer, len(copy_of)
+        if isinstance(placer, ByTerms | ByPieces):
+            placer = placer.with_copies(rows, copy_of)
         copies = f"{n - len(rows):,} of {n:,} rows are copies of others, and change nothing"
         details = "; ".join(filter(None, [self.evidence.details, copies]))
         return replace(
@@ -130,7 +133,7 @@ class Factorization(PickledFields):
             factors=tuple(factor.with_copies(copy_of) for factor in self.factors),
             evidence=replace(self.evidence, details=details),
             diffusion=self.diffusion.with_copies(rows, copy_of),
-            placer=placer.with_copies(rows, copy_of) if isinstance(placer, ByTerms) else placer,
+            placer=placer,
             drawn=given,
         )
 

@@ -18,7 +18,7 @@ from scipy.sparse.linalg import ArpackError
 from manifactor._support.errors import NothingFoundError, Warned
 from manifactor._support.parameters import Choice
 from manifactor.factors.factor import Factor, make_factors, selection
-from manifactor.factors.placing import ByFunctions
+from manifactor.factors.placing import ByFunctions, place_blocks
 from manifactor.judging.candidate import Candidate, Facts, Peeled, likeliest, measured
 from manifactor.judging.evidence import SampleWarning
 from manifactor.judging.measures.density import (
@@ -41,6 +41,7 @@ from manifactor.models.peeling.peeling import (
     peel,
     take_looks,
 )
+from manifactor.models.pieces import ByPieces, find_pieces
 from manifactor.models.separable.separation import factorings, find_separation
 from manifactor.models.sums.independence import far_off
 from manifactor.models.sums.summands import ByTerms, DividedTerm
@@ -505,6 +506,29 @@ def by_roots(model: Model, operator: Operator, facts: Facts, tried: Earlier) -> 
         yield replace(best, model=model.name, alike=alike)
 
 
+def by_pieces(model: Model, operator: Operator, facts: Facts, tried: Earlier) -> Candidates:
+    """Try the other models on pieces that are moved onto each other, with an axis of their own."""
+    pieces, samples = find_pieces(operator), operator.points
+    if pieces is None:
+        return
+    assert samples is not None
+    rng, settings = np.random.default_rng(0), operator.settings
+    shift = rng.uniform(-0.5, 0.5, size=len(samples))
+    spectral = DiffusionSettings(preparation="none", n_jobs=settings.n_jobs, device=settings.device)
+    unfolded = diffuse(pieces.unfolded(samples, pieces.label, shift), spectral, rng=rng)
+    renewed = facts.renewed(unfolded)
+    models = [MODELS[name] for name in ("geometry", "sum", "volume")]
+    best = likeliest(facts.search(renewed, models))
+    axis = [f for f, factor in enumerate(best.factors) if pieces.is_axis(factor)]
+    if len(best.factors) < 2 or len(axis) != 1 or not best.is_likely:
+        return
+    placer = ByPieces(pieces, unfolded.settled(), best.placer, axis[0])
+    places = place_blocks(samples, placer.locator(best.factors, operator, len(samples)))
+    at = zip(best.factors, places, strict=True)
+    factors = tuple(replace(f, embedding=p.embedding, coordinate=p.coordinate) for f, p in at)
+    yield replace(best, model=model.name, operator=operator, factors=factors, placer=placer)
+
+
 def by_pairs(model: Model, operator: Operator, facts: Facts, tried: Earlier) -> Candidates:
     """Read the operator of pairs, if the metric of short moves says little."""
     assert facts.again is not None
@@ -616,6 +640,14 @@ MODELS = Models(
             on_line,
             lambda facts, tried: facts.n_asked in (None, 1),
             of="",
+        ),
+        Model(
+            "pieces",
+            "geometry",
+            "They are pieces that are copies of each other: levels of a factor, or classes.",
+            as_they_are,
+            by_pieces,
+            lambda facts, tried: facts.n_asked != 1 and facts.operator.metric is None,
         ),
         Model("geometry", "geometry", SENSES["geometry"], as_they_are, by_blocks, always),
         Model("sum", "sum", SENSES["sum"], as_they_are, by_terms, always, strict=True),

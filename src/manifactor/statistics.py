@@ -80,6 +80,29 @@ def even_rows(n_samples: int, at_most: int) -> np.ndarray:
     return np.linspace(0, n_samples - 1, min(n_samples, at_most)).astype(int)
 
 
+def split_at_gaps(
+    lengths: np.ndarray, labels: Callable[[int], np.ndarray], most: int
+) -> np.ndarray | None:
+    """Return the piece of each sample, (n,), where gaps between samples are no chance; else None.
+
+    `lengths` are those of the edges that join samples to a tree, descending; `labels` returns the
+    pieces that are left without the longest edges, given their number.
+    """
+    longest = lengths[: most + 1]
+    ratio = np.r_[1.0, quotient(longest[:-1], np.maximum(longest[1:], 1e-9 * lengths.max()))]
+    counts = np.arange(1, len(ratio) + 1)
+    # Of even samples the longest edges are hardly longer than the next: of each j the excess, times
+    # j, is above 1 in one table of a thousand.
+    excess = (ratio - 1) * (counts - 1)
+    for at in np.argsort(-excess, kind="stable"):
+        if excess[at] < 1 or ratio[at] < 1.15:
+            continue
+        found, n = labels(int(counts[at])), len(lengths) + 1
+        if np.bincount(found).min() >= max(5, n / (3 * counts[at])):
+            return found
+    return None
+
+
 def random_shifts(n_samples: int, count: int) -> np.ndarray:
     """Return by how many samples to roll one of two time series, so that they are independent."""
     # What is less than a twentieth of the series away may be remembered.

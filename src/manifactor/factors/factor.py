@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from itertools import combinations
 
 import numpy as np
@@ -12,11 +12,14 @@ from manifactor._support.values import quotient
 from manifactor.factors import charts, shapes
 from manifactor.operators.geometry import Geometry, carre_du_champ, champ_of_pairs, count_directions
 from manifactor.operators.laplacian import Spectrum
-from manifactor.statistics import random_rows
+from manifactor.statistics import random_rows, split_at_gaps
 
 # Lowest functions of each factor whose gradients tell the confidence, and which tell impure
 # functions: cosine and sine on a circle.
 FIRST_FUNCTIONS = 2
+# A factor has so many levels at most. Few of them are classes, whose order is no matter.
+MOST_LEVELS = 50
+LEAST_LEVELS = 6
 # As `LEAST_SPREAD` of a chart, for functions that are divided by their size, which may vanish.
 FIBRE_SPREAD = 0.03
 
@@ -57,7 +60,34 @@ class Factor:
     def shape(self) -> str:
         """Shape of the factor, in two or three words."""
         named = {"interval": "an interval", "circle": "a circle"}
-        return named.get(self.topology, f"a {self.dimension}-dimensional shape")
+        shape = named.get(self.topology, f"a {self.dimension}-dimensional shape")
+        if self.n_levels > 1:
+            few = self.n_levels < LEAST_LEVELS
+            return f"{self.n_levels} classes" if few else f"{self.n_levels} levels on {shape}"
+        return shape
+
+    @cached_property
+    def n_levels(self) -> int:
+        """Number of places on an interval or a circle at which all samples lie; 1 for a curve."""
+        if self.coordinate is None:
+            return 1
+        where = np.sort(self.coordinate)
+        if self.topology == "circle":
+            begin, gap = shapes.widest_gap(where)
+            where = np.sort((where - begin - gap / 2) % (2 * np.pi))
+        gaps = np.diff(where)
+        order = np.argsort(-gaps, kind="stable")
+
+        def labels(count: int) -> np.ndarray:
+            return np.searchsorted(np.sort(order[: count - 1]), np.arange(len(where)), side="left")
+
+        found = split_at_gaps(gaps[order], labels, most=MOST_LEVELS)
+        if found is None:
+            return 1
+        last = np.flatnonzero(np.diff(found))
+        spread = where[np.r_[last, len(where) - 1]] - where[np.r_[0, last + 1]]
+        # Samples between the places would be a curve with gaps.
+        return int(found.max()) + 1 if spread.max() < gaps[last].min() / 3 else 1
 
     def with_copies(self, copy_of: np.ndarray) -> "Factor":
         """Return the factor of samples that are copies of these."""

@@ -1,0 +1,75 @@
+"""Levels of a factor, and classes: pieces of the samples that are copies of each other."""
+
+import numpy as np
+import pytest
+
+from manifactor import ManifoldFactorizer, load, save
+from manifactor.factors.factor import Factor
+
+
+def ring(angle):
+    return np.column_stack([np.cos(angle), np.sin(angle)])
+
+
+def along(coordinate, topology="interval"):
+    n = len(coordinate)
+    return Factor(
+        np.ones((n, 1)), np.ones(1), topology, 1, coordinate[:, None], coordinate, np.ones(n)
+    )
+
+
+@pytest.mark.parametrize("count", [2, 6, 10, 40])
+@pytest.mark.parametrize("topology", ["interval", "circle"])
+def test_a_factor_says_at_how_many_places_samples_lie(rng, topology, count):
+    level = rng.integers(count, size=1000) + 0.05 * rng.uniform(-1, 1, size=1000)
+    turn = 2 * np.pi if topology == "circle" else 1.0
+    factor = along((turn * (level + 0.3) / count) % turn, topology)
+    assert factor.n_levels == count
+    shape = {"interval": "an interval", "circle": "a circle"}[topology]
+    assert factor.shape == ("2 classes" if count == 2 else f"{count} levels on {shape}")
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_curve_has_no_levels(seed):
+    rng = np.random.default_rng(seed)
+    assert along(rng.random(1000)).n_levels == 1
+    assert along(rng.beta(2, 5, size=300)).n_levels == 1
+    assert along(2 * np.pi * rng.random(500), "circle").n_levels == 1
+
+
+@pytest.fixture(scope="module")
+def levels():
+    """Eight places on a circle beside an interval, and the fit."""
+    rng = np.random.default_rng(0)
+    level, u = rng.integers(8, size=800), rng.random(800)
+    X = np.column_stack([ring(2 * np.pi * level / 8), 2 * u]) + 0.01 * rng.normal(size=(800, 3))
+    return X, level, u, ManifoldFactorizer(random_state=0).fit(X)
+
+
+def test_levels_on_a_circle_are_found_and_named(levels):
+    _, level, u, fit = levels
+    assert fit.verdict_ == "product"
+    shapes = {factor.shape: factor.coordinate for factor in fit.factors_}
+    assert set(shapes) == {"8 levels on a circle", "an interval"}
+    assert abs(np.corrcoef(shapes["an interval"], u)[0, 1]) > 0.99
+    step = np.round(shapes["8 levels on a circle"] / (2 * np.pi / 8)).astype(int)
+    # Up to where the circle begins and which way it runs.
+    assert any(len(set((step - sign * level) % 8)) == 1 for sign in (1, -1))
+
+
+def test_new_samples_lie_on_the_level_of_their_nearest(levels, tmp_path):
+    X, _, _, fit = levels
+    at = fit.transform(X + 1e-4)
+    np.testing.assert_allclose(at, fit.transform(X), atol=0.01)
+    np.testing.assert_allclose(fit.transform(X), fit.factorization_.places().places, atol=1e-6)
+    save(fit, tmp_path / "fit.npz")
+    np.testing.assert_array_equal(load(tmp_path / "fit.npz").transform(X), fit.transform(X))
+
+
+def test_classes_beside_a_circle_are_a_factor(rng):
+    kind, angle = rng.integers(3, size=900), rng.uniform(0, 2 * np.pi, 900)
+    X = np.hstack([3 * np.eye(3)[kind], ring(angle)]) + 0.02 * rng.normal(size=(900, 5))
+    fit = ManifoldFactorizer(random_state=0).fit(X)
+    (own,) = [factor for factor in fit.factors_ if factor.shape == "3 classes"]
+    assert len(fit.factors_) == 2
+    assert len(set(zip(kind, own.coordinate, strict=True))) == 3
