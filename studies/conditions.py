@@ -39,8 +39,8 @@ class Conditions:
 
 def draw_conditions(rng: RandomState) -> Conditions:
     """Draw conditions: each by itself, most often what makes a problem no harder."""
-    # A fit takes about 3 s for each thousand samples: few problems are large.
-    ends = (200, 4000) if rng.uniform() < 0.97 else (4000, 20_000)
+    # A record takes about 3 s for each thousand samples: few problems are large.
+    ends = (200, 3500) if rng.uniform() < 0.98 else (3500, 20_000)
     noise = rng.choice([0.0, 0.5 * rng.uniform() ** 1.3], p=(1 / 3, 2 / 3))
     highest = 30 if rng.uniform() < 0.85 else 500
     return Conditions(

@@ -38,6 +38,11 @@ def told(source: np.ndarray, targets: Sequence[np.ndarray]) -> np.ndarray:
     return np.array([share / whole if whole > 0 else 0.0 for share, whole in sums])
 
 
+def _distinct(values: np.ndarray) -> np.ndarray:
+    """Return the first row of each group of equal ones, ascending."""
+    return np.sort(np.unique(values, axis=0, return_index=True)[1])
+
+
 @dataclass(frozen=True)
 class Label:
     """What a division is: "right"; "coarse", true but not finished; or "wrong"."""
@@ -62,8 +67,11 @@ class Truths:
     rows: np.ndarray = field(init=False)  # without copies, which would tell each other
 
     def __post_init__(self) -> None:
-        _, first = np.unique(self.X, axis=0, return_index=True)
-        self.rows = random_rows(np.sort(first), N_SAMPLES)
+        first = _distinct(self.X)
+        # One sample of each state that was seen a few times; not of levels, which are few.
+        states = _distinct(np.hstack(self.alternatives[-1]))
+        rows = states if 6 * len(states) >= len(first) else first
+        self.rows = random_rows(rows, N_SAMPLES)
         self.alternatives = [tuple(t[self.rows] for t in truth) for truth in self.alternatives]
 
     @cached_property
