@@ -339,7 +339,8 @@ def untold(placed: PlacedSamples | None, dropped: float = 0.0) -> Untold:
     left = max(0.0, (growth * small - large) / (growth - 1))
     # How far samples move with their places, also around a centre that is their mean, less noise.
     fits = placed.local_fits
-    moves = np.median(np.diagonal(fits.metric, axis1=1, axis2=2), axis=0).clip(0)
+    # Below a fourth of the length, a fit has failed.
+    moves = np.median(np.diagonal(fits.metric, axis1=1, axis2=2), axis=0).clip(1 / 16)
     variances = [
         place.var(axis=0) * moves[rows].mean()
         for place, rows in zip(placed.places, fits.directions, strict=True)
