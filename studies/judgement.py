@@ -98,6 +98,7 @@ def _proposed(diffusion: Operator, X: np.ndarray, seed: int) -> list[Candidate]:
         return always
 
     names = ("geometry", "sum", "volume", "density", "separable", "more functions")
+    names += ("ica", "ica of functions")
     rows = [replace(MODELS[name], worth_trying=is_worth_it(name)) for name in names]
     # Each model draws the same random numbers.
     facts.streams = {name: np.random.default_rng(seed) for name in names}

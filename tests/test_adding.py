@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from sklearn.decomposition import FastICA
 
 from manifactor import MODELS, ManifoldFactorizer, load, save
 from manifactor.judging import candidate as judging
@@ -12,37 +11,25 @@ from manifactor.judging.candidate import Candidate, measured
 from manifactor.judging.measure import Measure
 from manifactor.judging.table import CRITERIA, MEASURES
 from manifactor.kinds import Model, always, as_they_are
+from manifactor.models.components import linear_sum
 from manifactor.models.sums.independence import main_directions
-from manifactor.models.sums.summands import ByTerms, Sum, Summand
-from manifactor.models.sums.terms import Reading, fit_reading, share_left
+from manifactor.models.sums.summands import ByTerms
 
 pytestmark = pytest.mark.medium
 
 
-# A model: components that are independent are straight terms of a sum.
-def by_components(model, operator, facts, tried):
-    """Read factors off the independent components of the samples."""
-    samples, rng = operator.points, np.random.default_rng(0)
-    directions = main_directions(samples, rng=rng)
-    shown = directions(samples)
-    ica = FastICA(shown.shape[1], random_state=0, whiten="unit-variance")
-    parts = ica.fit_transform(shown)
-    terms = [
-        fit_reading(np.outer(part, column), Reading("interval", part[:, None], 1.0))
-        for part, column in zip(parts.T, ica.mixing_.T, strict=True)
-    ]
-    starts = (np.linalg.lstsq(shown, term.at.means, rcond=None)[0] for term in terms)
-    summands = tuple(
-        Summand(term.sheet, start, term.variance, 1.0)
-        for term, start in zip(terms, starts, strict=True)
-    )
-    total = Sum(directions, summands, share_left(shown, terms), noise_left=True)
-    kinds, factors = frozenset({"places"}), total.factors(samples)
+# A model: principal components are places on intervals.
+def by_axes(model, operator, facts, tried):
+    """Read factors off the first two principal components of the samples."""
+    directions = main_directions(operator.points, rng=facts.stream(model.name))
+    axes = np.eye(directions.axes.shape[1])[:, :2]
+    total = linear_sum(directions, operator.points, [axes[:, [0]], axes[:, [1]]])
+    kinds, factors = frozenset({"places"}), total.factors(operator.points)
     made = Candidate(model.name, model.sense, operator, facts, kinds, factors, ByTerms(total))
     yield measured(made)
 
 
-ICA = Model("ica", "ica", "Components are independent.", as_they_are, by_components, always)
+AXES = Model("axes", "axes", "Factors are principal axes.", as_they_are, by_axes, always)
 
 # A measure: how many factors there are for each column.
 CROWDING = Measure(
@@ -64,21 +51,21 @@ def mixture(rng):
 
 
 def test_a_model_is_a_function_and_a_row(monkeypatch, mixture, tmp_path):
-    monkeypatch.setitem(MODELS, "ica", replace(ICA))
+    monkeypatch.setitem(MODELS, "axes", replace(AXES))
     fit = ManifoldFactorizer(random_state=0).fit(mixture)
     tried = {each.name: each for each in fit.factorization_.tried}
     # It is measured and rated beside all others, and printed with them.
-    assert {"leakage", "folds", "filling", "skew"} <= set(tried["ica"].measured)
-    assert 0 < tried["ica"].probability <= 1
-    assert "ica" in fit.choices_["sense"].why
-    assert "ica: Components are independent." in str(MODELS)
+    assert {"leakage", "folds", "filling", "skew"} <= set(tried["axes"].measured)
+    assert 0 < tried["axes"].probability <= 1
+    assert "axes" in fit.choices_["sense"].why
+    assert "axes: Factors are principal axes." in str(MODELS)
     # It is taken, saved, loaded and placed like all others.
-    for name in MODELS.keys() - {"one factor", "ica"}:
+    for name in MODELS.keys() - {"one factor", "axes"}:
         never = replace(MODELS[name], worth_trying=lambda *_: False)
         monkeypatch.setitem(MODELS, name, never)
     # The mixture is skewed, so that its factors are returned only if they are asked for.
     fit = ManifoldFactorizer(2, random_state=0).fit(mixture)
-    assert (fit.evidence_.sense, fit.n_factors_) == ("ica", 2)
+    assert (fit.evidence_.sense, fit.n_factors_) == ("axes", 2)
     save(fit, tmp_path / "fit.npz")
     again = load(tmp_path / "fit.npz")
     np.testing.assert_allclose(again.transform(mixture), fit.transform(mixture))

@@ -19,7 +19,8 @@ SOURCE = Path(manifactor.__file__).parent
 # packages of `models` are rooms of their own.
 ROOMS = [
     *("_support", "scores", "statistics", "samples", "operators", "models.peeling", "factors"),
-    *("models.sums", "models.pieces", "models.moves", "models.triplets", "models.separable"),
+    *("models.sums", "models.components", "models.pieces", "models.moves", "models.triplets"),
+    "models.separable",
     *("judging", "settings", "factorization", "kinds", "factorize", "estimators"),
     *("datasets", "tables", "runs", "cluster", "views", "command", "cryoem", "__main__"),
 ]

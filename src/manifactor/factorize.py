@@ -155,8 +155,8 @@ def models_of(facts: Facts) -> list[Model]:
         of = "moves" if moving else "samples"
         return [first, *(model for model in MODELS.values() if model.of == of)]
     sense = "sum" if settings.method in SUM_NAMES else settings.sense
-    asked = MODELS["geometry" if is_auto(sense) else sense]
-    return [first, replace(asked, worth_trying=always), roots]
+    names = {"auto": ["geometry"], "ica": ["ica", "ica of functions"]}.get(sense, [sense])
+    return [first, *(replace(MODELS[name], worth_trying=always) for name in names), roots]
 
 
 def search(

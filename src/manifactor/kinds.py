@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.linalg import LinAlgError
@@ -30,6 +31,7 @@ from manifactor.judging.measures.density import (
 from manifactor.judging.measures.places import poles
 from manifactor.judging.table import CRITERIA, SENSES
 from manifactor.judging.verdict import probability_of
+from manifactor.models.components import independent_curves, linear_sum
 from manifactor.models.moves.integration import integrated, unmixed
 from manifactor.models.moves.unfolding import in_flat_places
 from manifactor.models.peeling import purity
@@ -43,7 +45,7 @@ from manifactor.models.peeling.peeling import (
 )
 from manifactor.models.pieces import ByPieces, find_pieces
 from manifactor.models.separable.separation import factorings, find_separation
-from manifactor.models.sums.independence import far_off
+from manifactor.models.sums.independence import far_off, main_directions
 from manifactor.models.sums.summands import ByTerms, DividedTerm
 from manifactor.models.sums.terms import agreement, find_sum
 from manifactor.models.triplets import group_functions
@@ -52,7 +54,7 @@ from manifactor.operators.geometry import beside_constant
 from manifactor.operators.operator import DiffusionSettings, Operator
 from manifactor.operators.pipeline import diffuse
 from manifactor.operators.variants import in_density, in_volume
-from manifactor.statistics import NOT_MEASURED, Measurement, leaves_noise, random_rows
+from manifactor.statistics import NOT_MEASURED, Measurement, leaves_noise, matched_r2, random_rows
 
 Candidates = Iterator[Candidate]
 Earlier = Sequence[Candidate]
@@ -60,6 +62,9 @@ Earlier = Sequence[Candidate]
 # The spread of the density of even samples is .09 to .13 on surfaces with edges and .04 to .07 on
 # others; on tori that are sampled evenly by their angles it is .11 to .24.
 EVEN, EVEN_WITHOUT_EDGES = 0.14, 0.08
+# Least R^2 of independent components with those of the better half of the samples. Of 32 right
+# results of 2,000 samples 31 had .97 and more, of 16 Gaussian clouds one had.
+LEAST_AGREEMENT = 0.95
 
 
 # Errors by which a model is passed over: it shows nothing, or cannot be solved on the samples.
@@ -331,7 +336,7 @@ def by_terms(model: Model, operator: Operator, facts: Facts, tried: Earlier) -> 
         if len(samples) >= CRITERIA["samples"].limit and not total.is_cloud:
             agreed = agreement(total, samples, find, rng=rng)
         tests, candidate = candidate.tests, replace(candidate, halves=agreed, tests=())
-        candidate = measured(candidate, {"halves of a sum"})
+        candidate = measured(candidate, {"halves"})
         candidate = replace(candidate, tests=(*candidate.tests, *tests))
     candidate = _with_divided_terms(candidate, most, rng)
     require_as_many(facts.n_asked, len(candidate.factors))
@@ -413,6 +418,66 @@ def _part_of_term(points: np.ndarray, facts: Facts, most: int, rng: Generator) -
                 part = replace(part, warned=(*operator.warned, *part.warned))
                 return part if part.is_sound and right and not part.fails("skew") else None
     return None
+
+
+# Readers of independent components, of the samples and of functions.
+
+
+def by_components(model: Model, operator: Operator, facts: Facts, tried: Earlier) -> Candidates:
+    """Read factors off the independent components of the leading principal components."""
+    if operator.points is None:
+        raise NothingFoundError(
+            "principal components are of samples; got distances. Leave `sense` at its default."
+        )
+    rng, samples = facts.stream(model.name), operator.points[~operator.graph.outliers]
+    directions = main_directions(samples, rng=rng)
+    curves, agreed = _independent(directions(samples), facts, rng)
+    total = linear_sum(directions, samples, curves)
+    placed = {"factors": total.factors(operator.points), "placer": ByTerms(total)}
+    yield _of_components(model, operator, facts, halves=agreed, read=total, **placed)
+
+
+def by_components_of_functions(
+    model: Model, operator: Operator, facts: Facts, tried: Earlier
+) -> Candidates:
+    """Read factors off the independent components of the lowest functions."""
+    spectrum, rng = operator.spectrum, facts.stream(model.name)
+    values = spectrum.functions[~operator.graph.outliers, 1:9]
+    curves, agreed = _independent(values, facts, rng)
+    more = len(spectrum.eigenvalues) - 1 - values.shape[1]
+    blocks = [np.pad(curve, ((1, more), (0, 0))) for curve in curves]
+    factors, readings = make_factors(spectrum, blocks, charted=[block.shape[1] for block in blocks])
+    placed = {"factors": factors, "placer": ByFunctions(readings)}
+    yield _of_components(model, operator, facts, halves=agreed, **placed)
+
+
+def _of_components(model: Model, operator: Operator, facts: Facts, **found: Any) -> Candidate:
+    start = Candidate(model.name, model.sense, operator, facts, strict=model.strict)
+    start = replace(start, kinds={"ica", "halves"}, rng=facts.stream(model.name), **found)
+    return measured(start)
+
+
+def _independent(
+    values: np.ndarray, facts: Facts, rng: Generator
+) -> tuple[list[np.ndarray], float]:
+    """Return independent curves of values, and how far the better half of these shows them.
+
+    Neither half does in most Gaussian clouds, whose components have any directions.
+    """
+    values, around = values - values.mean(axis=0), round(facts.operator.dimension)
+    counts = [facts.n_asked or count for count in (around, around + 1)]
+    curves = independent_curves(values, [k for k in counts if 2 <= k <= 4], rng=rng)
+    agreed = []
+    for half in np.array_split(rng.permutation(len(values)), 2) if curves else ():
+        others = independent_curves(values[half], [len(curves)], rng=rng)
+        places = ([values @ curve for curve in some] for some in (curves, others))
+        agreed.append(matched_r2(*places))
+    if max(agreed, default=0.0) < LEAST_AGREEMENT:
+        raise NothingFoundError(
+            "no components are independent, or halves of the samples show others. Leave `sense` at "
+            "its default, or give more samples."
+        )
+    return curves, max(agreed)
 
 
 # Readers of coordinates that separate, and of triplets.
@@ -609,6 +674,11 @@ def _misses_a_dimension(facts: Facts, tried: Earlier) -> bool:
     return missing and not any(each.is_likely for each in tried)
 
 
+def _is_unlikely(facts: Facts, tried: Earlier) -> bool:
+    # Independent components never take the place of a likely result.
+    return not any(each.is_likely for each in tried if each.sense != "ica")
+
+
 def _is_no_product_but_for_moves(facts: Facts, tried: Earlier) -> bool:
     # How samples move on the factors does not depend on their lengths.
     if not tried or facts.operator.metric is None:
@@ -686,6 +756,16 @@ MODELS = Models(
             _grown,
             by_blocks,
             _misses_a_dimension,
+        ),
+        Model("ica", "ica", SENSES["ica"], as_they_are, by_components, _is_unlikely, strict=True),
+        Model(
+            "ica of functions",
+            "ica",
+            "As ica, of components of the lowest eigenfunctions.",
+            as_they_are,
+            by_components_of_functions,
+            _is_unlikely,
+            strict=True,
         ),
         Model(
             "dynamics", "dynamics", SENSES["dynamics"], as_they_are, by_blocks, always, of="moves"

@@ -99,13 +99,14 @@ class ManifoldFactorizer(SpectralEstimator):
         others. "triplets" is the algorithm of *Product Manifold Learning*: find
         eigenfunctions that are products of two lower ones, then cut the graph of such
         pairs. "sum" looks in the sense "sum" only; "deflation" is deprecated.
-    sense : "auto", "geometry", "sum", "volume", "density" or "separable"
+    sense : "auto", "geometry", "sum", "volume", "density", "separable" or "ica"
         For "gradients": the sense in which the data are to be a product. "geometry": the metric is
         a product, whatever the density of the samples. "sum": samples are a sum of one function of
         each factor, such as images of independent objects. "volume": the metric is a product up to
         a common stretch, which the density of the samples shows. "density": metric and density are
         products, as for independent Gaussians. "separable": not a product, but two coordinates in
-        which every eigenfunction is one, as radius and angle on an annulus. "auto" looks at the
+        which every eigenfunction is one, as radius and angle on an annulus. "ica": factors are
+        independent components, of the samples or of the eigenfunctions. "auto" looks at the
         geometry, and in the other senses if that is no product; `evidence_.sense` is the sense of
         the result.
     n_functions : int or "auto"

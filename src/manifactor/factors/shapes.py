@@ -159,11 +159,11 @@ def find_topology(
     some = _some(spectrum)
     functions, foreign = some @ block[:, :DESCRIBED_FUNCTIONS], some @ others
     places = places[statistics.random_rows(len(places), statistics.PREDICTED_SAMPLES)]
-    goes_round = _is_closed(places, foreign) and _angle_tells_all(places, functions, foreign)
+    goes_round = is_closed(places, foreign) and _angle_tells_all(places, functions, foreign)
     return "circle" if goes_round else "other"
 
 
-def _is_closed(places: np.ndarray, foreign: np.ndarray) -> bool:
+def is_closed(places: np.ndarray, foreign: np.ndarray) -> bool:
     """Whether places, (n, 2), are a closed curve, whose radius may depend on functions, (n, p)."""
     _, gap = widest_gap(signed_angle(places))
     # The two lowest functions of an interval leave a quarter of a turn or more open.

@@ -46,7 +46,8 @@ class Peeled:
 
 
 # Models that have random numbers of their own, in the order in which these are spawned.
-STREAMS = ("geometry", "sum", "volume", "density", "separable")
+# New names come last, so that the numbers of the others stay the same.
+STREAMS = ("geometry", "sum", "volume", "density", "separable", "ica", "ica of functions")
 
 
 def streams_of(rng: Generator) -> dict[str, Generator]:

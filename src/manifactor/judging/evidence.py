@@ -127,7 +127,7 @@ class Evidence(Tested):
         statistically independent.
     details : str
         Remarks of the method.
-    sense : "geometry", "density", "volume", "sum" or "separable"
+    sense : "geometry", "density", "volume", "sum", "separable" or "ica"
         In which sense the data are a product, or separate, or were looked at last.
     known : DataKnown
         What is known of the data beside the tests; `advice` depends on it.

@@ -50,6 +50,10 @@ SENSES = {
         "of a product. Directions of different factors are orthogonal, but distances along one "
         "depend on another."
     ),
+    "ica": (
+        "Factors are independent components of the data: whatever their lengths and directions, "
+        "one tells nothing of the others."
+    ),
     "dynamics": (
         "They move independently: each factor diffuses by itself, whatever map leads from the "
         "factors to the samples."
@@ -326,7 +330,7 @@ MEASURES: tuple[Measure, ...] = (
         of=_number("strays"),
         models={"web"},
     ),
-    replace(AGREEMENT, of=lambda c, f: c.halves, models={"halves of a sum"}),
+    replace(AGREEMENT, of=lambda c, f: c.halves, models={"halves"}),
     Measure(
         "product",
         # .97 and more on products, .7 and less on irreducible shapes.
@@ -428,7 +432,7 @@ MEASURES: tuple[Measure, ...] = (
         "product.",
         coordinates="incomplete",
         of=lambda c, f: product.explained(c.as_read, c.operator.points, c.inliers),
-        models=PEELED | {"separable"},
+        models=PEELED | {"separable", "ica"},
     ),
     at_most(
         "hidden direction",

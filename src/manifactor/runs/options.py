@@ -438,11 +438,12 @@ class FitOptions:
         "factor; deflation: deprecated, the same as sum",
         "gradients",
     )
-    sense: Literal["auto", "geometry", "sum", "volume", "density", "separable"] = _method(
+    sense: Literal["auto", "geometry", "sum", "volume", "density", "separable", "ica"] = _method(
         "sense in which the data are to be a product. geometry: the metric is a product; sum: "
         "samples are a sum of one function of each factor; volume: the metric is a product up to a "
         "common stretch; density: metric and density are products; separable: not a product, but "
-        "eigenfunctions are; auto: geometry, then the others if it is not a product",
+        "eigenfunctions are; ica: factors are independent components; auto: geometry, then the "
+        "others if it is not a product",
         "auto",
     )
     n_functions: int | Literal["auto"] = _method(

@@ -61,6 +61,8 @@ class Sum:
     # Variance of the noise in each direction, as the preparation of the samples has seen it
     noise: float = 0.0
     warned: tuple[Warned, ...] = ()
+    # How often each term is fitted again to what the others leave; linear estimates are kept at 0
+    rounds: int = 6
 
     @property
     def own_share(self) -> float:
@@ -92,7 +94,7 @@ class Sum:
         rest = shown - sum(term.means for term in at)
         # Where factors move samples in orthogonal directions one round would do; at a cosine of .5
         # each of them leaves a quarter of the error.
-        for _ in range(6):
+        for _ in range(self.rounds):
             for j, term in enumerate(self.summands):
                 target = rest + at[j].means
                 at[j] = term.sheet.project(target)
