@@ -97,6 +97,7 @@ def _fit(truths: Truths, found: dict, everything: list[tuple[Candidate, bool]]) 
     sampling = facts.sampling
     found |= {
         "n_distinct": sampling.n_samples,
+        "prepared": 0 if facts.operator.points is None else facts.operator.points.shape[1],
         "dimension": rounded(sampling.dimension),
         "spread": rounded(sampling.spread),
         "columns that are none": facts.columns,
