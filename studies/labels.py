@@ -16,7 +16,7 @@ from functools import cached_property
 import numpy as np
 
 from manifactor.datasets.products import Truth
-from manifactor.statistics import predictability, random_rows
+from manifactor.statistics import distinct_rows, predictability, random_rows
 
 # Least share of the ceiling that a factor has to tell, and most that it may tell of other truths,
 # beyond what truths share.
@@ -36,11 +36,6 @@ def told(source: np.ndarray, targets: Sequence[np.ndarray]) -> np.ndarray:
     parts = (np.split(each, ends) for each in (shares, values.var(axis=0)))
     sums = [(share.sum(), whole.sum()) for share, whole in zip(*parts, strict=True)]
     return np.array([share / whole if whole > 0 else 0.0 for share, whole in sums])
-
-
-def _distinct(values: np.ndarray) -> np.ndarray:
-    """Return the first row of each group of equal ones, ascending."""
-    return np.sort(np.unique(values, axis=0, return_index=True)[1])
 
 
 @dataclass(frozen=True)
@@ -67,9 +62,9 @@ class Truths:
     rows: np.ndarray = field(init=False)  # without copies, which would tell each other
 
     def __post_init__(self) -> None:
-        first = _distinct(self.X)
+        first = distinct_rows(self.X)[0]
         # One sample of each state that was seen a few times; not of levels, which are few.
-        states = _distinct(np.hstack(self.alternatives[-1]))
+        states = distinct_rows(np.hstack(self.alternatives[-1]))[0]
         rows = states if 6 * len(states) >= len(first) else first
         self.rows = random_rows(rows, N_SAMPLES)
         self.alternatives = [tuple(t[self.rows] for t in truth) for truth in self.alternatives]

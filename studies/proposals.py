@@ -30,12 +30,13 @@ from manifactor._support.stages import Stages
 from manifactor.factorize import facts_of, is_sure, rated
 from manifactor.factors.factor import Factor
 from manifactor.judging.candidate import Candidate, Facts, likeliest
+from manifactor.judging.table import CRITERIA
 from manifactor.judging.verdict import probability_of
-from manifactor.kinds import MODELS, whole_factor
+from manifactor.kinds import MODELS, NOTHING, whole_factor
 from manifactor.operators.operator import DiffusionSettings
 from manifactor.samples import Samples
 from manifactor.settings import FactoringSettings
-from manifactor.statistics import Measurement, leaves_noise, matched_r2, random_rows
+from manifactor.statistics import Measurement, distinct_rows, leaves_noise, matched_r2, random_rows
 from studies.labels import Truths
 from studies.mixture import Problem, draw
 from studies.running import exit_code
@@ -61,7 +62,7 @@ def record(seed: int, *, family: str | None = None, limit: float = LIMIT) -> dic
     found: dict[str, Any] = {"seed": seed, **_of_problem(problem), "errors": []}
     start, everything = time.process_time(), list[tuple[Candidate, bool]]()
     with warnings.catch_warnings(action="ignore"):
-        truths = Truths(problem.X, problem.truths)
+        truths = _of_distinct(problem)
         found["ceilings"] = rounded(truths.ceilings)
         try:
             with _limited(limit):
@@ -71,6 +72,15 @@ def record(seed: int, *, family: str | None = None, limit: float = LIMIT) -> dic
             found["errors"].append(_said(error))
         found |= _of_candidates(everything, truths)
     return found | {"seconds in all": round(time.process_time() - start, 2)}
+
+
+def _of_distinct(problem: Problem) -> Truths:
+    """Return the samples that the estimator fits, with their truths: without copies of rows."""
+    rows, _ = distinct_rows(problem.X)
+    if len(rows) < CRITERIA["samples"].limit:
+        rows = np.arange(len(problem.X))
+    truths = [tuple(t[rows] for t in truth) for truth in problem.truths]
+    return Truths(problem.X[rows], truths)
 
 
 def _of_problem(problem: Problem) -> dict:
@@ -102,6 +112,8 @@ def _fit(truths: Truths, found: dict, everything: list[tuple[Candidate, bool]]) 
         "spread": rounded(sampling.spread),
         "columns that are none": facts.columns,
         "is_free": facts.is_free,
+        "seconds of models": {},
+        "passed over": {},
     }
     tried: list[Candidate] = []
     is_thorough = found["seed"] % THOROUGH == 0
@@ -117,11 +129,15 @@ def _fit(truths: Truths, found: dict, everything: list[tuple[Candidate, bool]]) 
             candidates = list(model.candidates(facts, tried))
         except TimeoutError:
             raise
+        except NOTHING as error:
+            found["passed over"][name] = str(error)[:300]
+            candidates = []
         # As above: the other models go on.
         except Exception as error:
             found["errors"].append({"model": name, **_said(error)})
             candidates = []
         everything += [(each, by_default) for each in candidates]
+        found["seconds of models"][name] = round(time.process_time() - begun, 2)
         if by_default:
             if candidates:
                 tried = rated([*tried, likeliest(candidates)], facts)

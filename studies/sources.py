@@ -433,7 +433,11 @@ def bodies(source: Source) -> Drawn:
         "lognormal": lambda: np.exp(0.6 * (z + rng.normal(size=(n, 1)))),
     }
     name = str(rng.choice(list(made)))
-    return one_factor(made[name](), f"{name} in {d} columns")
+    X = made[name]()
+    # How far from the middle does not depend on the direction.
+    round_ones = ("ball", "Gaussian", "Student")
+    finer = [(np.linalg.norm(X, axis=1, keepdims=True), unit)] if name in round_ones else []
+    return one_factor(X, f"{name} in {d} columns", *finer)
 
 
 def coupled(source: Source) -> Drawn:
