@@ -87,11 +87,13 @@ class Truths:
     def label(self, factors: Sequence[np.ndarray], *, only_told: bool = False) -> Label:
         """Return the best label of factors, by any of the truths.
 
-        With `only_told`, truths that noise hides need not be found.
+        With `only_told`, truths that noise hides need not be found, but may be.
         """
         places = [factor[self.rows] for factor in factors]
         labels = [
-            self._label(places, number, only_told) for number in range(len(self.alternatives))
+            self._label(places, number, fewer)
+            for number in range(len(self.alternatives))
+            for fewer in {False, only_told}
         ]
         return max(labels, key=lambda label: label.rank)
 

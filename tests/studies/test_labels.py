@@ -57,6 +57,7 @@ def test_a_truth_that_noise_hides_need_not_be_found():
     assert case.ceilings[0][2] < 0.5
     assert case.label([A, RING]).name == "coarse"
     assert case.label([A, RING], only_told=True).name == "right"
+    assert case.label([A, RING, C], only_told=True).name == "right"
 
 
 def test_a_factor_may_tell_what_the_truths_share():
