@@ -101,8 +101,8 @@ class Truths:
         truth, ceilings = self.alternatives[number], self.ceilings[number]
         known = ceilings >= TOLD if only_told else np.full(len(truth), True)
         r2 = np.array([told(place, truth) for place in places])
-        # Nothing is told of a truth that is lost, by any factor.
-        tells = (r2 >= ENOUGH * ceilings) & (ceilings > MOST_OF_OTHERS) & known
+        # Where neighbours tell nothing, nothing would be enough.
+        tells = (r2 >= ENOUGH * ceilings) & (r2 > MOST_OF_OTHERS) & known
         clean = [self._is_clean(truth, r2[f], tells[f], known) for f in range(len(places))]
         several = len(places) > 1
         right = tuple(bool(tells[f].sum() == 1 and clean[f]) for f in range(len(places)))
