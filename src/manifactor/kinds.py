@@ -43,7 +43,7 @@ from manifactor.models.peeling.peeling import (
     peel,
     take_looks,
 )
-from manifactor.models.pieces import ByPieces, find_pieces
+from manifactor.models.pieces import ByPieces
 from manifactor.models.separable.separation import factorings, find_separation
 from manifactor.models.sums.independence import far_off, main_directions
 from manifactor.models.sums.summands import ByTerms, DividedTerm
@@ -573,7 +573,7 @@ def by_roots(model: Model, operator: Operator, facts: Facts, tried: Earlier) -> 
 
 def by_pieces(model: Model, operator: Operator, facts: Facts, tried: Earlier) -> Candidates:
     """Try the other models on pieces that are moved onto each other, with an axis of their own."""
-    pieces, samples = find_pieces(operator), operator.points
+    pieces, samples = facts.pieces, operator.points
     if pieces is None:
         return
     assert samples is not None
@@ -583,7 +583,10 @@ def by_pieces(model: Model, operator: Operator, facts: Facts, tried: Earlier) ->
     unfolded = diffuse(pieces.unfolded(samples, pieces.label, shift), spectral, rng=rng)
     renewed = facts.renewed(unfolded)
     models = [MODELS[name] for name in ("geometry", "sum", "volume")]
-    best = likeliest(facts.search(renewed, models))
+    candidates = facts.search(renewed, models, only_likely=True)
+    if not candidates:
+        return
+    best = likeliest(candidates)
     axis = [f for f, factor in enumerate(best.factors) if pieces.is_axis(factor)]
     if len(best.factors) < 2 or len(axis) != 1 or not best.is_likely:
         return

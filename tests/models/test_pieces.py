@@ -5,6 +5,7 @@ import pytest
 
 from manifactor import ManifoldFactorizer, load, save
 from manifactor.factors.factor import Factor
+from manifactor.judging.measures.product import told_of_pieces
 
 
 def ring(angle):
@@ -73,3 +74,10 @@ def test_classes_beside_a_circle_are_a_factor(rng):
     (own,) = [factor for factor in fit.factors_ if factor.shape == "3 classes"]
     assert len(fit.factors_) == 2
     assert len(set(zip(kind, own.coordinate, strict=True))) == 3
+
+
+def test_classes_that_no_factor_tells_are_said(rng):
+    kind, angle = rng.integers(3, size=600), rng.uniform(0, 2 * np.pi, (2, 600))
+    places = [ring(each) for each in angle]
+    assert told_of_pieces(places, kind) < 0.2
+    assert told_of_pieces([*places, kind[:, None] / 2], kind) > 0.9

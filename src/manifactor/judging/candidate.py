@@ -31,6 +31,7 @@ from manifactor.models.moves import motion
 from manifactor.models.moves.paths import Pairs
 from manifactor.models.peeling.division import Split
 from manifactor.models.peeling.peeling import Dimensions, Look, Peeling
+from manifactor.models.pieces import Pieces, find_pieces
 from manifactor.models.separable.symmetry import Symmetries
 from manifactor.operators.operator import Operator
 from manifactor.samples import Samples
@@ -112,6 +113,11 @@ class Facts:
     def density(self) -> Evenness:
         """How even the samples are; nan where only distances are known."""
         return density_of(self.operator)
+
+    @cached_property
+    def pieces(self) -> Pieces | None:
+        """Pieces that the samples fall into, if these may be copies of each other."""
+        return find_pieces(self.operator)
 
     def renewed(self, operator: Operator) -> "Facts":
         """Return the facts of a further search, whose random numbers start anew."""

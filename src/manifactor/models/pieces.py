@@ -21,6 +21,9 @@ from manifactor.operators.neighbors import nearest_point
 from manifactor.operators.operator import Operator
 from manifactor.statistics import predictability, random_rows, split_at_gaps
 
+# Of more samples, a tree takes more than a second.
+MOST_SAMPLES = 50_000
+
 
 @dataclass(frozen=True)
 class Pieces:
@@ -107,7 +110,8 @@ def _place(
 def find_pieces(operator: Operator) -> Pieces | None:
     """Return pieces of samples that are copies of each other, moved; None if there are none."""
     samples, label = operator.points, None
-    if samples is not None and sp.issparse(operator.graph.distances):
+    few = len(operator.graph.distinct) <= MOST_SAMPLES
+    if samples is not None and few and sp.issparse(operator.graph.distances):
         label = _linked(operator)
     if samples is None or label is None:
         return None

@@ -387,3 +387,11 @@ def _two_largest(rest: np.ndarray) -> np.ndarray:
     small = rest @ turned if rest.shape[1] < rest.shape[2] else turned @ rest
     values = np.linalg.eigvalsh(small)[:, ::-1]
     return np.c_[values, np.zeros(len(rest))][:, :2]
+
+
+def told_of_pieces(places: Sequence[np.ndarray], label: np.ndarray) -> float:
+    """Return the least R^2 with which a factor, or all of them, predict a piece of the samples."""
+    pieces = np.eye(label.max() + 1)[label]
+    # Neighbours on all factors together lie far off on each: a factor of classes is seen alone.
+    known = [*places, np.hstack(places)]
+    return float(max(statistics.predictability(each, pieces).min() for each in known))
