@@ -963,11 +963,11 @@ GRAVEST_FIRST = (
     "twist in data", "undivided", "dimensions", "explained", "hidden direction", "pieces",
     "above noise", "lowest functions", "parts", "coverage", "resolution", "moves", "drift",
     "speed", "places", "transitions", "folds", "poles", "seams", "sum", "own share",
-    "structured rest", "identified", "axes", "leakage", "completeness", "modulation", "product", "unique",
-    "commutator", "turned", "orbits", "strays", "warp", "modulation in data", "filling",
-    "skew", "crossing", "independence", "certainty", "factors asked for", "directions",
-    "samples", "uncertainty", "clusters", "evenness", "further product", "missing dimensions",
-    "blocks", "terms", "probability", "triplets",
+    "structured rest", "identified", "axes", "leakage", "completeness", "modulation",
+    "product", "unique", "commutator", "turned", "orbits", "strays", "warp",
+    "modulation in data", "filling", "skew", "crossing", "independence", "certainty",
+    "factors asked for", "directions", "samples", "uncertainty", "clusters", "evenness",
+    "further product", "missing dimensions", "blocks", "terms", "probability", "triplets",
 )
 # fmt: on
 # Those that are only told are no tests.
