@@ -1,8 +1,10 @@
 """Independent components as factors: of principal components, and of functions."""
 
 import numpy as np
+import pytest
 
 from manifactor import ManifoldFactorizer, load, save
+from manifactor._support.errors import NothingFoundError
 from manifactor.datasets.products import ring
 from manifactor.models.components import independent_curves
 from manifactor.statistics import mutual_r2
@@ -20,7 +22,7 @@ def curves_of(sources, rng):
     mixed = sources @ rng.normal(size=(sources.shape[1],) * 2)
     mixed = mixed - mixed.mean(axis=0)
     values = mixed @ np.linalg.svd(mixed, full_matrices=False)[2].T
-    curves = independent_curves(values, [2, 3], rng=rng)
+    curves, _ = independent_curves(values, [2, 3], rng=rng)
     return curves, [values @ curve for curve in curves]
 
 
@@ -52,3 +54,9 @@ def test_a_bent_map_is_undone_and_its_fit_is_saved_and_places_new_samples(rng, t
     assert error.var() < 0.03 * X.var()
     save(fit, tmp_path / "fit.npz")
     np.testing.assert_allclose(load(tmp_path / "fit.npz").transform(X[1200:]), places)
+
+
+def test_components_of_a_gaussian_cloud_are_refused_as_halves_of_it_show_others(rng):
+    X = rng.normal(size=(1000, 3)) @ rng.normal(size=(3, 4))
+    with pytest.raises(NothingFoundError, match="no components are independent"):
+        ManifoldFactorizer(sense="ica", random_state=0).fit(X)

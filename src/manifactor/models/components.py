@@ -17,7 +17,7 @@ from manifactor.factors.shapes import is_closed, unit_vectors
 from manifactor.models.sums.independence import Directions
 from manifactor.models.sums.sheets import lay_sheet
 from manifactor.models.sums.summands import Sum, Summand
-from manifactor.statistics import predictability, random_rows
+from manifactor.statistics import matched_r2, predictability, random_rows
 
 # Samples that components are found in, and that are compared.
 MOST_SAMPLES, COMPARED = 3000, 1000
@@ -30,45 +30,69 @@ LEADING = (2, 3, 4, 6)
 DEPENDENT = 0.2
 # The least share of the values that a further factor explains.
 OWN_SHARE = 0.02
+# Least R^2 of components with those of either half of the samples. Right ones of 1,500 samples had
+# .99 and more, 12 of 12; those of Gaussian clouds, whose axes are of chance, .91 at most.
+LEAST_AGREEMENT = 0.95
 
 
 def independent_curves(
     values: np.ndarray, counts: Sequence[int], *, rng: np.random.Generator
-) -> list[np.ndarray]:
+) -> tuple[list[np.ndarray], float]:
     """Return independent curves that explain the most of values, as many as one of `counts`.
 
     A curve is a matrix, (q, 1 or 2), from values to an interval or a circle. There are none where
-    no components are independent.
+    no components are independent, or halves of the samples show others. The number is the R^2 of
+    places with those by the better half.
 
     Shapes: values (n, q) of mean 0, the first ones leading; their variances say what counts.
     """
     values = values[random_rows(len(values), MOST_SAMPLES)]
+    halves = np.array_split(rng.permutation(len(values)), 2)
+    best, agreement, least = list[np.ndarray](), 0.0, -np.inf
+    for count in counts:
+        score, curves, leading = max(
+            (_most_explained(values, count, leading, rng) for leading in LEADING),
+            key=lambda found: found[0],
+        )
+        if not curves or score < least:
+            continue
+        again = (_most_explained(values[half], count, leading, rng)[1] for half in halves)
+        places = [values @ curve for curve in curves]
+        agreed = [matched_r2(places, [values @ curve for curve in others]) for others in again]
+        if min(agreed) >= LEAST_AGREEMENT:
+            best, agreement, least = curves, max(agreed), score + OWN_SHARE
+    return best, agreement
+
+
+def _most_explained(
+    values: np.ndarray, count: int, leading: int, rng: np.random.Generator
+) -> tuple[float, list[np.ndarray], int]:
+    """Return so many independent curves of the leading values, and what they explain of all.
+
+    What they tell of each other is taken off; -inf where no curves are independent.
+    """
+    if not count <= leading <= values.shape[1]:
+        return -np.inf, [], leading
+    curves = _curves(values, leading, rng)
+    some = values[random_rows(len(values), COMPARED)]
+    places = [_places(some, curve) for curve in curves]
+    depends = _dependence(places)
     spread = np.cov(values, rowvar=False)
-    some = random_rows(len(values), COMPARED)
-    found: dict[int, tuple[float, list[np.ndarray]]] = {}
-    for leading in (number for number in LEADING if number <= values.shape[1]):
-        curves = _curves(values, leading, rng)
-        places = [_places(values[some], curve) for curve in curves]
-        depends = _dependence(places)
-        linear = [float(((curve.T @ spread) ** 2).sum()) for curve in curves]
-        for count in counts:
-            sets = [
-                chosen
-                for chosen in map(list, combinations(range(len(curves)), count))
-                if depends[np.ix_(chosen, chosen)].max() < DEPENDENT
-            ]
-            # Only the sets that explain the most linearly are compared by more than that.
-            sets.sort(key=lambda chosen: -sum(linear[i] for i in chosen))
-            for chosen in sets[:2]:
-                told = predictability(np.hstack([places[i] for i in chosen]), values[some])
-                share = np.average(told, weights=values[some].var(axis=0))
-                score = float(share - depends[np.ix_(chosen, chosen)].max())
-                if score > found.get(count, (-np.inf, []))[0]:
-                    found[count] = score, [curves[i] for i in chosen]
-    best, reached = list[np.ndarray](), -np.inf
-    for _, (score, curves) in sorted(found.items()):
-        if score > reached + OWN_SHARE:
-            best, reached = curves, score
+    linear = [float(((curve.T @ spread) ** 2).sum()) for curve in curves]
+    sets = [
+        chosen
+        for chosen in map(list, combinations(range(len(curves)), count))
+        if depends[np.ix_(chosen, chosen)].max() < DEPENDENT
+    ]
+    sets.sort(key=lambda chosen: -sum(linear[i] for i in chosen))
+    best: tuple[float, list[np.ndarray], int] = (-np.inf, [], leading)
+    # Only the sets that explain the most linearly are compared by more than that.
+    for chosen in sets[:2]:
+        told = predictability(np.hstack([places[i] for i in chosen]), some)
+        share = np.average(told, weights=some.var(axis=0))
+        score = float(share - depends[np.ix_(chosen, chosen)].max())
+        if score > best[0]:
+            best = score, [curves[i] for i in chosen], leading
     return best
 
 
@@ -77,15 +101,20 @@ def _curves(values: np.ndarray, leading: int, rng: np.random.Generator) -> list[
     axes, strength, rows = np.linalg.svd(values[:, :leading], full_matrices=False)
     white = rows.T / strength * np.sqrt(len(values))
     seed = int(rng.integers(2**31))
-    ica = FastICA(whiten=False, max_iter=100, tol=1e-3, random_state=seed)
+    ica = FastICA(whiten=False, max_iter=40, tol=1e-3, random_state=seed)
     with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
         ica.fit(axes * np.sqrt(len(values)))
     components = np.zeros((values.shape[1], leading))
     components[:leading] = white @ ica.components_.T
     singles = [components[:, [i]] for i in range(leading)]
-    pairs = map(np.hstack, combinations(singles, 2))
-    thin = values[random_rows(len(values), COMPARED)]
-    return [*singles, *(pair for pair in pairs if is_closed(thin @ pair, thin[:, :0]))]
+    some = values[random_rows(len(values), COMPARED)]
+
+    def is_circle(pair: np.ndarray) -> bool:
+        # The radius of a square varies by .36, that of a disc by .35.
+        radius = np.linalg.norm(some @ pair, axis=1)
+        return bool(radius.std() < 0.3 * radius.mean()) and is_closed(some @ pair, some[:, :0])
+
+    return [*singles, *filter(is_circle, map(np.hstack, combinations(singles, 2)))]
 
 
 def _places(values: np.ndarray, curve: np.ndarray) -> np.ndarray:
