@@ -328,11 +328,19 @@ def untold(placed: PlacedSamples | None, dropped: float = 0.0) -> Untold:
     many = 3 * few
     if placed is None or placed.n_samples <= many:
         return Untold(0.0, FAR_ABOVE)
-    samples, joint = placed.samples, placed.joint
+    samples = placed.samples
     if samples.shape[1] > 30:
         samples = PCA(30, random_state=0).fit_transform(samples)
     # Medians over 300 samples are accurate to a tenth.
-    near = statistics.nearest_others(joint, placed.nodes, many)
+    some, scaled, sizes = placed.nodes, [], []
+    for place in placed.places:
+        near = statistics.nearest_others(place, some, statistics.PREDICTION_NEIGHBORS)
+        sizes.append(samples[near].mean(axis=1).var(axis=0).sum())
+        # As large as what samples move by on average: where they are bent between neighbours, the
+        # slopes of local fits are too small.
+        scaled.append(place * np.sqrt(quotient(sizes[-1], place.var(axis=0).sum())))
+    joint = np.hstack(scaled)
+    near = statistics.nearest_others(joint, some, many)
     small, noise = _beyond_noise(joint[near[:, :few]], samples[near[:, :few]])
     large, _ = _beyond_noise(joint[near], samples[near])
     growth = (many / few) ** (4 / sum(placed.dimensions))
@@ -341,14 +349,12 @@ def untold(placed: PlacedSamples | None, dropped: float = 0.0) -> Untold:
     fits = placed.local_fits
     # Below a fourth of the length, a fit has failed.
     moves = np.median(np.diagonal(fits.metric, axis1=1, axis2=2), axis=0).clip(1 / 16)
-    variances = [
-        place.var(axis=0) * moves[rows].mean()
+    along = min(
+        float(place.var(axis=0).mean() * moves[rows].mean())
         for place, rows in zip(placed.places, fits.directions, strict=True)
-    ]
-    smallest = min(variance.sum() for variance in variances)
-    along = min(variance.mean() for variance in variances)
+    )
     above = float(np.sqrt(quotient(along, max(noise, dropped))))
-    return Untold(float(np.sqrt(quotient(left, smallest))), min(above, FAR_ABOVE))
+    return Untold(float(np.sqrt(quotient(left, min(sizes)))), min(above, FAR_ABOVE))
 
 
 def _beyond_noise(places: np.ndarray, samples: np.ndarray) -> tuple[float, float]:
