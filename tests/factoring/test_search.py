@@ -130,6 +130,14 @@ def test_models_of_the_density_are_not_tried_on_even_samples_with_right_coordina
     assert tried(geometry=ONE, **others) == ["geometry", "sum", "volume", "separable"]
 
 
+def test_models_that_were_never_right_of_such_samples_are_not_tried(tried):
+    others = dict.fromkeys(["sum", "volume", "density", "separable"], FAILS)
+    clustered = replace(ONE, tests=(JUDGE["clusters"](4, sizes="4 clusters"),))
+    assert tried(geometry=clustered, **others) == ["geometry", "sum"]
+    # Whoever asks for several factors is shown what there is.
+    assert "volume" in tried(2, geometry=clustered, **others)
+
+
 def test_coordinates_of_a_twisted_product_are_not_said_to_separate(tried):
     twisted = candidate(FACTS, JUDGE["twist in data"](0.2))
     assert "separable" not in tried(geometry=ONE, sum=twisted, separable=GOOD)

@@ -182,26 +182,39 @@ def _with_further(
     looks, batches = zip(*shown, strict=True)
     geometries = [look.geometry for look in looks]
     blocks, split = divide(geometries, batches, max_blocks=MAX_FACTORS, rng=rng)
-    trial = _tried(looks, blocks, merged)
     union_suffices = split.n_blocks > 1 and _count(found) + 1 >= at_least
+    trial = _tried(looks, blocks, merged, may_fail=union_suffices)
     if trial.product_share < MIN_PRODUCT_SHARE and union_suffices:
         split = replace(split, n_blocks=1)
         trial = _tried(looks, [[batch] for batch in batches], merged)
     return replace(trial, splits=(*found.splits, split)) if _count(trial) else None
 
 
-def _tried(looks: Sequence[Look], new: Sequence[Sequence[np.ndarray]], unions: bool) -> Peeling:
-    """Add new blocks to each look, refine all blocks, and measure their products."""
+def _tried(
+    looks: Sequence[Look],
+    new: Sequence[Sequence[np.ndarray]],
+    unions: bool,
+    *,
+    may_fail: bool = False,
+) -> Peeling:
+    """Add new blocks to each look, refine all blocks, and measure their products.
+
+    Halves are left out if it `may_fail`, and does whatever they show.
+    """
 
     def refined(look: Look, new: Sequence[np.ndarray]) -> Look:
         return replace(look, blocks=refine(look.geometry, (*look.blocks, *new), unions=unions))
 
-    whole, *halves = map_threads(refined, looks, new)
-    looks = (whole, *(half for half in halves if half.blocks))
-    share, *in_halves = [product_share(look.geometry, look.blocks) for look in looks]
+    whole = refined(looks[0], new[0])
+    share = product_share(whole.geometry, whole.blocks)
+    # A third of the time of peeling what is not a product; no noise excuses so low a share.
+    if may_fail and share + MAX_SHARE_NOISE < MIN_PRODUCT_SHARE:
+        return Peeling((whole,), product_share=share)
+    halves = [half for half in map_threads(refined, looks[1:], new[1:]) if half.blocks]
+    in_halves = [product_share(half.geometry, half.blocks) for half in halves]
     # Noise lowers a share.
     noise = min(float(excess_in_halves(-share, [-half for half in in_halves])), MAX_SHARE_NOISE)
-    return Peeling(looks, product_share=min(1.0, share + noise))
+    return Peeling((whole, *halves), product_share=min(1.0, share + noise))
 
 
 def _merge_worst_pair(trial: Peeling) -> Peeling:
@@ -216,4 +229,4 @@ def _merge_worst_pair(trial: Peeling) -> Peeling:
         for look in trial.looks
     ]
     bare = [replace(look, blocks=()) for look in trial.looks]
-    return replace(_tried(bare, merged, unions=True), splits=trial.splits)
+    return replace(_tried(bare, merged, unions=True, may_fail=True), splits=trial.splits)
