@@ -32,9 +32,9 @@ def frames():
 def divided():
     """A bent square, which is a product of lengths itself, plus a circle."""
     rng = np.random.default_rng(2)
-    x, y = rng.uniform(-1, 1, size=(2, 700))
+    x, y = rng.uniform(-1, 1, size=(2, 400))
     square = np.column_stack([1.4 * x, y, 0.5 * x * y, 0.3 * x**2 * y])
-    X = np.hstack([square, 0.8 * ring(rng.uniform(0, 2 * np.pi, size=700))])
+    X = np.hstack([square, 0.8 * ring(rng.uniform(0, 2 * np.pi, size=400))])
     return factored(X + 0.03 * rng.normal(size=X.shape), sense="sum")
 
 
@@ -70,7 +70,7 @@ def unfolded():
 
 
 def images():
-    row, column = np.random.default_rng(0).uniform(0, 4, (2, 300, 1, 1))
+    row, column = np.random.default_rng(0).uniform(0, 4, (2, 160, 1, 1))
     y, x = np.mgrid[:6, :5]
     spot = np.exp(-((x - column) ** 2 + (y - row) ** 2) / 4)
     X = np.stack([spot, 0 * spot, spot**2], axis=-1)

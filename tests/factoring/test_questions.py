@@ -11,7 +11,7 @@ pytestmark = pytest.mark.medium
 
 
 def test_a_factorization_of_samples_answers_as_a_fit_does():
-    X, _ = datasets.sample("cylinder", 600, random_state=0)
+    X, _ = datasets.sample("cylinder", 400, random_state=0)
     fit, result = ManifoldFactorizer(random_state=0).fit(X), factorize(Samples(X))
     assert result.evidence.verdict == fit.verdict_
     for one, other in zip(result.locate(X[:9]), fit.locate(X[:9]), strict=True):
