@@ -2,6 +2,7 @@
 
 import gc
 import pickle
+import re
 import signal
 
 import numpy as np
@@ -13,9 +14,6 @@ import manifactor
 # processes that the job starts. Tests of interrupts need processes that do not.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
-
-# Modules that import torch, which takes seconds in each of three processes.
-TORCH_MODULES = ("test_cell_neighbors.py", "test_device.py", "test_resident.py")
 
 
 def pytest_configure(config):
@@ -44,9 +42,11 @@ def pytest_collection_finish(session):
 
 def pytest_ignore_collect(collection_path, config):
     """Do not even import modules whose tests were all deselected."""
-    if "not torch" in config.option.markexpr:
-        return collection_path.name in TORCH_MODULES or None
-    return None
+    if collection_path.suffix != ".py":
+        return None
+    text = collection_path.read_text(encoding="utf-8")
+    marks = re.findall(r"^pytestmark = \[?\s*pytest\.mark\.(\w+)", text, re.M)
+    return any(f"not {mark}" in config.option.markexpr for mark in marks) or None
 
 
 class PickledWorkers:

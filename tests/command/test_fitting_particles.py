@@ -19,6 +19,7 @@ from ..cryoem.star_files import loop, row
 from .conftest import N, manifactor, places, record_of, refusal, truth_of
 
 
+@pytest.mark.medium
 def test_both_motions_are_found_and_nothing_else_explains_them(molecule, run):
     record = record_of(run)
     assert record["verdict"] == "product"
@@ -31,6 +32,7 @@ def test_both_motions_are_found_and_nothing_else_explains_them(molecule, run):
         assert coordinate_correlation(found, truth_of(molecule)[topology]) > 0.98
 
 
+@pytest.mark.medium
 def test_the_places_are_appended_to_the_particles(molecule, run):
     before, after = (starfile.read(f / "particles.star") for f in (molecule, run))
     columns = list(before["particles"])

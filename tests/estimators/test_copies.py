@@ -6,6 +6,8 @@ import pytest
 from manifactor import ManifoldFactorizer, datasets
 from manifactor.runs.archive import load, save
 
+pytestmark = pytest.mark.medium
+
 
 def terms(rng):
     """A sum of a surface that is itself a product, and of a curve; one sample lies far off."""

@@ -42,6 +42,7 @@ def test_two_components_on_a_closed_curve_are_one_circle(rng):
     assert mutual_r2([circle], [sources[:, :2]])[0, 0] > 0.95
 
 
+@pytest.mark.medium
 def test_a_bent_map_is_undone_and_its_fit_is_saved_and_places_new_samples(rng, tmp_path):
     X, truth = network(1600, rng)
     fit = ManifoldFactorizer(2, sense="ica", random_state=0).fit(X[:1200])

@@ -47,6 +47,7 @@ def levels():
     return X, level, u, ManifoldFactorizer(random_state=0).fit(X)
 
 
+@pytest.mark.medium
 def test_levels_on_a_circle_are_found_and_named(levels):
     _, level, u, fit = levels
     assert fit.verdict_ == "product"
@@ -67,6 +68,7 @@ def test_new_samples_lie_on_the_level_of_their_nearest(levels, tmp_path):
     np.testing.assert_array_equal(load(tmp_path / "fit.npz").transform(X), fit.transform(X))
 
 
+@pytest.mark.medium
 def test_classes_beside_a_circle_are_a_factor(rng):
     kind, angle = rng.integers(3, size=900), rng.uniform(0, 2 * np.pi, 900)
     X = np.hstack([3 * np.eye(3)[kind], ring(angle)]) + 0.02 * rng.normal(size=(900, 5))

@@ -112,6 +112,7 @@ def test_what_has_no_energy_along_one_side_is_a_function_of_the_other(square):
     assert np.linalg.matrix_rank(found) == found.shape[1] <= 16
 
 
+@pytest.mark.medium
 def test_functions_of_the_other_side_are_left_out_of_a_factor(square):
     geometry, (first, second), (side, _) = square
     mixed = np.hstack([first[:, :3], second[:, 1:3]])

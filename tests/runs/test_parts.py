@@ -94,6 +94,7 @@ def test_only_parts_that_are_missing_are_placed(fitted, tmp_path):
     assert all(path.stat().st_mtime_ns == then for path, then in before.items())
 
 
+@pytest.mark.medium
 def test_a_selection_is_that_of_a_run_in_one_table(placed, tmp_path):
     run = open_run(placed, some=True)
     inside = run.place(1).between(350, 20) & (run.places[1].confidence >= 0.5)

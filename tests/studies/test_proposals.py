@@ -17,6 +17,7 @@ def rectangle(monkeypatch):
     monkeypatch.setattr(proposals, "draw", lambda seed, **how: problem)
 
 
+@pytest.mark.medium
 def test_a_record_holds_what_was_proposed_and_whether_it_is_right(rectangle):
     found = json.loads(json.dumps(record(3)))
     assert found["errors"] == []

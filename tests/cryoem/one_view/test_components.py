@@ -67,6 +67,7 @@ def test_components_have_the_signal_to_noise_of_the_simulation(simulation, plain
     assert (np.diff(plain.weights) <= 0).all()
 
 
+@pytest.mark.medium
 def test_an_offset_of_each_image_and_the_scale_of_all_change_nothing(simulation, plain, rng):
     offset = 100 * rng.normal(size=(N, 1, 1)).astype(np.float32)
     shifted = components(1000 * (simulation.images + offset))
