@@ -44,7 +44,7 @@ def independent_curves(
     no components are independent, or halves of the samples show others. The number is the R^2 of
     places with those by the better half.
 
-    Shapes: values (n, q) of mean 0, the first ones leading; their variances say what counts.
+    Shapes: values (n, q) of mean 0, the first ones leading; their deviations say what counts.
     """
     values = values[random_rows(len(values), MOST_SAMPLES)]
     halves = np.array_split(rng.permutation(len(values)), 2)
@@ -89,7 +89,7 @@ def _most_explained(
     # Only the sets that explain the most linearly are compared by more than that.
     for chosen in sets[:2]:
         told = predictability(np.hstack([places[i] for i in chosen]), some)
-        share = np.average(told, weights=some.var(axis=0))
+        share = np.average(told, weights=some.std(axis=0))
         score = float(share - depends[np.ix_(chosen, chosen)].max())
         if score > best[0]:
             best = score, [curves[i] for i in chosen], leading
