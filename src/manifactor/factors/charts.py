@@ -205,7 +205,11 @@ class Cloud:
 
     def pull(self, places: np.ndarray) -> np.ndarray:
         """Return places moved into the cloud's local planes, (n, m)."""
-        for stage in self.stages:
+        stages = self.stages
+        if np.array_equal(places, stages[0]):
+            # The cloud itself was pulled when it was made.
+            places, stages = stages[-1], stages[-1:]
+        for stage in stages:
             places = _flattened(places, stage, self.dimension, self.n_neighbors)
         return places
 

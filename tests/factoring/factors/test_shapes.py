@@ -3,7 +3,7 @@ import pytest
 
 from manifactor import Spectrum
 from manifactor._support.parameters import given as chosen
-from manifactor.factors.charts import make_chart
+from manifactor.factors.charts import make_chart, make_cloud
 from manifactor.factors.factor import make_factors, selection
 from manifactor.factors.shapes import angle_of, chart_functions, widest_gap
 from manifactor.statistics import predictability
@@ -137,3 +137,10 @@ def test_angles_stay_below_a_whole_turn():
 
 def test_the_widest_gap_may_reach_across_0():
     np.testing.assert_allclose(widest_gap(np.array([3.0, 0.0, 1.0])), (3, 2 * np.pi - 3))
+
+
+def test_a_cloud_is_pulled_as_its_places_are_among_others(rng):
+    places = sphere(rng, 500) + rng.normal(scale=0.05, size=(500, 3))
+    cloud = make_cloud(places, 2)
+    among_others = cloud.pull(np.vstack([places, 2 * places]))
+    np.testing.assert_allclose(cloud.pull(places), among_others[:500], atol=1e-12)
