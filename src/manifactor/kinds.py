@@ -19,7 +19,7 @@ from scipy.sparse.linalg import ArpackError
 from manifactor._support.errors import NothingFoundError, Warned
 from manifactor._support.parameters import Choice
 from manifactor.factors.factor import Factor, make_factors, selection
-from manifactor.factors.placing import ByFunctions, place_blocks
+from manifactor.factors.placing import ByFunctions
 from manifactor.judging.candidate import Candidate, Facts, Peeled, likeliest, measured
 from manifactor.judging.evidence import SampleWarning
 from manifactor.judging.measures.density import (
@@ -586,9 +586,7 @@ def by_pieces(model: Model, operator: Operator, facts: Facts, tried: Earlier) ->
     if len(best.factors) < 2 or len(axis) != 1 or not best.is_likely:
         return
     placer = ByPieces(pieces, unfolded.settled(), best.placer, axis[0])
-    places = place_blocks(samples, placer.locator(best.factors, operator, len(samples)))
-    at = zip(best.factors, places, strict=True)
-    factors = tuple(replace(f, embedding=p.embedding, coordinate=p.coordinate) for f, p in at)
+    factors = placer.located(best.factors, operator)
     yield replace(best, model=model.name, operator=operator, factors=factors, placer=placer)
 
 

@@ -13,21 +13,25 @@ def ring(angle):
 
 
 def along(coordinate, topology="interval"):
-    n = len(coordinate)
-    return Factor(
-        np.ones((n, 1)), np.ones(1), topology, 1, coordinate[:, None], coordinate, np.ones(n)
-    )
+    """A factor of four functions of a coordinate."""
+    turns = np.arange(1, 5) * (np.pi if topology == "interval" else 1)
+    functions, sure = np.cos(coordinate[:, None] * turns), np.ones(len(coordinate))
+    return Factor(functions, turns**2, topology, 1, coordinate[:, None], coordinate, sure)
 
 
-@pytest.mark.parametrize("count", [2, 6, 10, 40])
-@pytest.mark.parametrize("topology", ["interval", "circle"])
-def test_a_factor_says_at_how_many_places_samples_lie(rng, topology, count):
-    level = rng.integers(count, size=1000) + 0.05 * rng.uniform(-1, 1, size=1000)
-    turn = 2 * np.pi if topology == "circle" else 1.0
-    factor = along((turn * (level + 0.3) / count) % turn, topology)
-    assert factor.n_levels == count
-    shape = {"interval": "an interval", "circle": "a circle"}[topology]
-    assert factor.shape == ("2 classes" if count == 2 else f"{count} levels on {shape}")
+@pytest.mark.parametrize("spread", [0.05, 0.2])
+@pytest.mark.parametrize("count", [6, 10, 40])
+def test_a_factor_says_at_how_many_places_samples_lie(rng, count, spread):
+    level = rng.integers(count, size=2000) + spread * rng.normal(size=2000)
+    assert along(level / (count - 1)).shape == f"{count} levels on an interval"
+    angle = 2 * np.pi * level / count % (2 * np.pi)
+    assert along(angle, "circle").shape == f"{count} levels on a circle"
+
+
+def test_few_levels_are_classes(rng):
+    assert along(rng.integers(3, size=500) / 2).shape == "3 classes"
+    # Clusters at three of eight places along a curve are not eight levels.
+    assert along(rng.choice([0, 3, 7], size=500) / 7).n_levels == 3
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -10,16 +10,14 @@ import numpy as np
 from manifactor._support.threads import map_panels, map_threads
 from manifactor._support.values import quotient
 from manifactor.factors import charts, shapes
+from manifactor.factors.levels import LEAST_LEVELS, count_levels
 from manifactor.operators.geometry import Geometry, carre_du_champ, champ_of_pairs, count_directions
 from manifactor.operators.laplacian import Spectrum
-from manifactor.statistics import random_rows, split_at_gaps
+from manifactor.statistics import random_rows
 
 # Lowest functions of each factor whose gradients tell the confidence, and which tell impure
 # functions: cosine and sine on a circle.
 FIRST_FUNCTIONS = 2
-# A factor has so many levels at most. Few of them are classes, whose order is no matter.
-MOST_LEVELS = 50
-LEAST_LEVELS = 6
 # As `LEAST_SPREAD` of a chart, for functions that are divided by their size, which may vanish.
 FIBRE_SPREAD = 0.03
 
@@ -71,23 +69,7 @@ class Factor:
         """Number of places on an interval or a circle at which all samples lie; 1 for a curve."""
         if self.coordinate is None:
             return 1
-        where = np.sort(self.coordinate)
-        if self.topology == "circle":
-            begin, gap = shapes.widest_gap(where)
-            where = np.sort((where - begin - gap / 2) % (2 * np.pi))
-        gaps = np.diff(where)
-        order = np.argsort(-gaps, kind="stable")
-
-        def labels(count: int) -> np.ndarray:
-            return np.searchsorted(np.sort(order[: count - 1]), np.arange(len(where)), side="left")
-
-        found = split_at_gaps(gaps[order], labels, most=MOST_LEVELS)
-        if found is None:
-            return 1
-        last = np.flatnonzero(np.diff(found))
-        spread = where[np.r_[last, len(where) - 1]] - where[np.r_[0, last + 1]]
-        # Samples between the places would be a curve with gaps.
-        return int(found.max()) + 1 if spread.max() < gaps[last].min() / 3 else 1
+        return count_levels(self.coordinate, self.functions, closed=self.topology == "circle")
 
     def with_copies(self, copy_of: np.ndarray) -> "Factor":
         """Return the factor of samples that are copies of these."""

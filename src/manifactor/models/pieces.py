@@ -13,7 +13,8 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
 
-from manifactor.factors.factor import LEAST_LEVELS, MOST_LEVELS, Factor
+from manifactor.factors.factor import Factor
+from manifactor.factors.levels import LEAST_LEVELS, MOST_LEVELS
 from manifactor.factors.placing import ByFunctions, Locate, Placed, place_blocks
 from manifactor.factors.shapes import Places, on_circle
 from manifactor.models.sums.summands import ByTerms
@@ -71,6 +72,21 @@ class ByPieces:
     def places(self, factors: Sequence[Factor], diffusion: Operator, X: np.ndarray) -> list[Places]:
         """Return embedding and coordinate of prepared samples on each factor."""
         return [placed[:2] for placed in place_blocks(X, self.locator(factors, diffusion, len(X)))]
+
+    def located(self, factors: Sequence[Factor], diffusion: Operator) -> tuple[Factor, ...]:
+        """Return factors of unfolded samples with the places of the samples themselves."""
+        samples, label = diffusion.samples, self.pieces.label
+        placed = place_blocks(samples, self.locator(factors, diffusion, len(samples)))
+        at = zip(factors, placed, strict=True)
+        out = [replace(f, embedding=p.embedding, coordinate=p.coordinate) for f, p in at]
+        axis = out[self.axis]
+        # Functions of levels are as many as there are further levels.
+        few = slice(len(self.pieces.level) - 1)
+        member = np.eye(len(self.pieces.level))[label]
+        functions = member @ (member.T @ axis.functions[:, few] / member.sum(axis=0)[:, None])
+        functions /= np.sqrt((functions**2).mean(axis=0))
+        out[self.axis] = replace(axis, functions=functions, eigenvalues=axis.eigenvalues[few])
+        return tuple(out)
 
     def locator(self, factors: Sequence[Factor], diffusion: Operator, n_new: int) -> Locate:
         """Return a function that places prepared samples, about `n_new` in all."""
