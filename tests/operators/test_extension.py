@@ -66,6 +66,7 @@ def test_combinations_are_those_of_the_extended_functions(diffusion, torus, rng)
     np.testing.assert_array_equal(functions(torus[0][:50]).distance, 0)
 
 
+@pytest.mark.medium
 def test_a_value_does_not_depend_on_the_samples_beside_it(diffusion, torus, rng):
     coefficients = rng.normal(size=(20, 3))
     new = np.tile(torus[0][:1000], (3, 1)) + 0.05 * rng.normal(size=(3000, 4))

@@ -60,6 +60,7 @@ def test_pictures_are_drawn_on_the_caller_s_axes(torus):
         figure.draw_without_rendering()
 
 
+@pytest.mark.medium
 def test_the_lowest_functions_belong_to_factors_and_products_to_none(torus):
     owner = owners(torus.spectrum_, torus.factorization_.coefficients)
     assert owner[0] == -1  # the constant
@@ -107,6 +108,7 @@ def test_a_flat_torus_is_drawn_in_its_cell(ax, hexagonal_run, annulus):
 # Which columns each factor moves.
 
 
+@pytest.mark.medium
 def test_bars_of_a_column_are_its_shares_and_curves_are_drawn_along_each_factor(torus):
     found = torus.loadings(column_names=["a", "b", "c", "d"])
     bars, *curves = plots.loadings(torus).get_axes()

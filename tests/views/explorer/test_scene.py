@@ -40,6 +40,7 @@ def near(scene, at, **options):
     return scene.near(at, **asked | options)
 
 
+@pytest.mark.medium
 def test_the_mean_image_is_that_of_the_samples_named(scene):
     found = near(scene, [[0.2], [90.0]], mode="held", count=5, look=Viewpoint(singles=5))
     (_, images), *_ = scene.run.images().blocks(np.array(sorted(found["samples"])))
@@ -190,6 +191,7 @@ def test_held_samples_are_near_on_all_factors_across_0_too(dependent):
     assert (dependent[1].displayed[rows] > 180).any()
 
 
+@pytest.mark.medium
 def test_a_cell_of_a_grid_is_the_mean_near_its_place(torus_run, scene):
     numbers = open_scene(torus_run)
     look = Viewpoint()
