@@ -1,370 +1,349 @@
-"""How often results with given tests are right: the probability that a fit prints.
+"""How often results are right, learnt from records of random problems: the judge of the package.
 
-Every sense proposes its factors of every problem of a wide mixture; the tests of each proposal and
-whether it is right are recorded. A monotone model of the records is the table of
-`manifactor.judging.probability`. It is checked on members of the families that it was not
-learnt from.
+``python -m studies.judgement --records FILE.jsonl.xz ...`` reads what `studies.proposals` has
+written and makes boosted trees, whose arrays are `judge.npz` of `manifactor.judging`, and a report
+on problems of families that the trees were not learnt from.
 """
 
-import json
+import io
 import sys
-import time
-import warnings
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from argparse import ArgumentParser
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import astuple, dataclass, fields, replace
 from pathlib import Path
 
 import numpy as np
 from scipy.optimize import minimize
 from scipy.special import expit
+from sklearn.ensemble import HistGradientBoostingClassifier
+from threadpoolctl import threadpool_limits
 
 from manifactor._support.files import write_bytes
-from manifactor._support.stages import Stages
-from manifactor.estimators import DiffusionMap
-from manifactor.factorize import confirmations, facts_of, search
-from manifactor.judging.candidate import NEARLY, Candidate, Facts
-from manifactor.judging.evidence import VERDICTS, verdict_of
 from manifactor.judging.measure import Test
-from manifactor.judging.probability import (
-    KNOTS,
-    Sampling,
-    kind_of_several,
-    log_odds,
-    of_factor,
-    of_one,
-    of_several,
-)
+from manifactor.judging.probability import Agreement, Sampling, Trees, of_factor, of_one, of_several
 from manifactor.judging.table import CRITERIA
-from manifactor.kinds import MODELS, always, whole_factor
-from manifactor.operators.operator import DiffusionSettings, Operator
-from manifactor.samples import Samples
-from manifactor.scores import score
-from manifactor.settings import FactoringSettings
 from studies.calibration import diagram
-from studies.mixture import Problem, draw
-from studies.pieces import of_seeds, seeds
-from studies.running import exit_code, new_files, parser, recorded
+from studies.proposals import read
+from studies.running import exit_code
 
-# Groups of members that are left out in turn.
-N_FOLDS = 5
-# Strength of the prior that shortcomings do not matter.
-SHRINKAGE = 3.0
-
-
-def record(seed: int, *, family: str | None = None) -> dict:
-    """Return the proposals of all senses for a random problem, with their tests and scores.
-
-    A product in the geometry that is sure is the only proposal, as in a fit.
-    """
-    problem = draw(seed, family=family)
-    start = time.perf_counter()
-    with warnings.catch_warnings(action="ignore"):
-        diffusion = DiffusionMap(n_functions=100, random_state=seed, n_jobs=1).fit(problem.X)
-        found = diffusion.diffusion_
-        proposed = _proposed(found, problem.X, seed)
-        confirmed = confirmations(proposed)
-        proposals = [
-            _proposal(each, r2, problem)
-            for each, r2 in zip(proposed, confirmed, strict=True)
-            # What is not divided is told by the geometry alone.
-            if each.factors or each.sense == "geometry"
-        ]
-    return {
-        "seed": seed,
-        "family": problem.family,
-        "member": problem.member,
-        "n": len(problem.X),
-        "columns": problem.X.shape[1],
-        "dimension": round(found.dimension, 3),
-        "evenness": _rounded(proposed[0].facts.sampling.spread),
-        "true": [truth.shape[1] for truth in problem.truth],
-        "proposals": proposals,
-        "seconds": round(time.perf_counter() - start, 2),
-    }
-
-
-def _proposed(diffusion: Operator, X: np.ndarray, seed: int) -> list[Candidate]:
-    """What each model proposes, and what the geometry proposes of more functions."""
-    facts = facts_of(Samples(X), DiffusionSettings(), FactoringSettings(), Stages(keeps=False))
-    facts = replace(facts, operator=diffusion, is_free=True, streams={})
-
-    def is_worth_it(name: str) -> Callable[[Facts, Sequence[Candidate]], bool]:
-        if name == "density":
-            return lambda facts, tried: facts.sampling.is_uneven
-        if name == "more functions":
-            return lambda facts, tried: tried[0].fails("dimensions", "missing dimensions")
-        return always
-
-    names = ("geometry", "sum", "volume", "density", "separable", "more functions")
-    names += ("ica", "ica of functions")
-    rows = [replace(MODELS[name], worth_trying=is_worth_it(name)) for name in names]
-    # Each model draws the same random numbers.
-    facts.streams = {name: np.random.default_rng(seed) for name in names}
-    return search(facts, rows)
-
-
-def _proposal(proposed: Candidate, confirmed: float, problem: Problem) -> dict:
-    factors = proposed.factors or whole_factor(proposed.operator)[0]
-    embeddings = [factor.embedding for factor in factors]
-    results = [score(embeddings, truth) for truth in problem.truths]
-    result = max(results, key=lambda each: (each.solved, each.number_right, each.worst))
-    best = result.r2.argmax(axis=0)
-    return {
-        "sense": proposed.sense,
-        "verdict": verdict_of(proposed.tests, len(proposed.factors), proposed.sense),
-        "functions": len(proposed.operator.distinct.eigenvalues),
-        "topologies": [factor.topology for factor in factors],
-        "dimensions": [factor.dimension for factor in factors],
-        "confidences": [round(float(factor.confidence.mean()), 4) for factor in factors],
-        "confirmed": _rounded(confirmed),
-        "solved": result.solved,
-        # A factor is right if it tells one true factor, and nothing of the others.
-        "right": [
-            bool(
-                result.r2[true, j] >= 0.95 and np.delete(result.r2[:, j], true).max(initial=0) < 0.1
-            )
-            for j, true in enumerate(best)
-        ],
-        "worst": round(result.worst, 4),
-        "leak": round(result.leak, 4),
-        "leakage": _rounded(proposed.leakage),
-        "null": _rounded(proposed.null),
-        "tests": [
-            [
-                test.name,
-                _rounded(test.value),
-                _rounded(test.noise),
-                _rounded(test.limit),
-                test.passed,
-            ]
-            for test in proposed.tests
-        ],
-    }
-
-
-def _rounded(values) -> float | list | None:
-    """Numbers with six digits, None for nan, which is no JSON."""
-    if np.ndim(values):
-        return [_rounded(value) for value in values]
-    return None if np.isnan(values) else float(f"{values:.6g}")
-
-
-# The model: log odds that start from the kind of a result and fall with its shortcomings.
+# Families are left out in so many groups.
+N_FOLDS = 8
+# Trees of each part, and the leaves of a tree.
+N_TREES, N_LEAVES = 200, 8
+# Shortcomings beside the tests: more of them never make a result likelier.
+FALLING = {
+    "straight terms",
+    "disagreement",
+    "second disagreement",
+    "more dimensions",
+    "fewer dimensions",
+    "uncertainty of coordinates",
+    "right division",
+    "true division",
+    "own leakage",
+    "failed tests",
+    "tests near their limits",
+    "wrong coordinates",
+    "largest shortcoming",
+    "all shortcomings",
+}
+RISING = {"all factors", "curve"}
 
 
 @dataclass(frozen=True)
 class Example:
-    """A result, its shortcomings, and whether it is right."""
+    """A result, what is known of it, and whether it is right."""
 
     problem: int  # number of its record
-    member: str
-    verdict: str
-    kind: str
-    shortcomings: Mapping[str, float]
+    family: str
+    inputs: Mapping[str, float]
     right: bool
-
-
-Table = dict[str, dict]
+    weight: float = 1.0
+    verdict: str = ""
 
 
 def sampling_in(record: dict) -> Sampling:
     """Return what a record says of the samples."""
-    spread = record["evenness"]
-    return Sampling(record["n"], record["dimension"], np.nan if spread is None else spread)
+    return Sampling(
+        record["n_distinct"],
+        _number(record["dimension"]),
+        _number(record["spread"]),
+        record["prepared"],
+    )
 
 
-def _tests(proposal: dict) -> list[Test]:
-    tests = []
-    for name, value, noise, limit, passed in proposal["tests"]:
-        numbers = (np.nan if number is None else number for number in (value, noise))
-        test = Test(name, *numbers, limit, passed, "")
-        tests.append(replace(test, at_least=not CRITERIA[test.kind].at_most))
-    return tests
+def _number(value: float | None) -> float:
+    return np.nan if value is None else value
 
 
-def of_proposals(records: Sequence[dict], *, alone: bool = False) -> list[tuple[Example, dict]]:
-    """Return the examples of several factors, each with its proposal.
-
-    Beside the other senses, or alone, as a fit in one sense has them.
-    """
+def tests_of(candidate: dict) -> list[Test]:
+    """Return the tests of a recorded candidate."""
     return [
-        (_example(number, record, {**proposal, "confirmed": None} if alone else proposal), proposal)
-        for number, record in enumerate(records)
-        for proposal in record["proposals"]
-        if len(proposal["dimensions"]) > 1
+        Test(name, _number(value), _number(noise), limit, passed, "", at_least)
+        for name, value, noise, limit, passed, at_least in candidate["tests"]
     ]
 
 
-def _example(number: int, record: dict, proposal: dict) -> Example:
-    confirmed = np.nan if proposal["confirmed"] is None else proposal["confirmed"]
-    shortcomings = of_several(
-        proposal["sense"],
-        _tests(proposal),
-        proposal["dimensions"],
-        min(proposal["confidences"]),
-        confirmed,
+# What a result is compared with: results of the models that a fit tries, of all, or of none.
+
+
+def contexts(record: dict) -> Iterator[tuple[str, list[int]]]:
+    """Yield names of contexts and the numbers of the candidates of several factors in each."""
+    several = [k for k, each in enumerate(record["candidates"]) if each["n_factors"] > 1]
+    default = [k for k in several if record["candidates"][k]["by default"]]
+    yield "default", default
+    if default != several:
+        yield "all", several
+    yield "alone", several
+
+
+def several_of(
+    records: Sequence[dict], label: str = "right", only: str = ""
+) -> list[tuple[Example, dict]]:
+    """Return the examples of several factors, each with its candidate, in one context or in all.
+
+    With `label="coarse"`, divisions that are true but not finished count as right, too.
+    """
+    examples = []
+    right = ("right", "coarse")[: 1 + (label == "coarse")]
+    for number, record in enumerate(records):
+        if not record.get("n_distinct"):
+            continue
+        for context, members in contexts(record):
+            if only not in ("", context):
+                continue
+            for k in members:
+                candidate = record["candidates"][k]
+                beside = members if context != "alone" else []
+                inputs = _inputs_of_several(record, k, beside)
+                is_right = candidate["label of told"] in right
+                # The same candidate is in up to three contexts.
+                weight = 0.5 if context == "alone" else 1.0
+                own = Example(number, record["family"], inputs, is_right, weight, "")
+                examples.append((own, candidate))
+    return examples
+
+
+def _inputs_of_several(record: dict, k: int, beside: Sequence[int]) -> dict[str, float]:
+    candidate = record["candidates"][k]
+    best: dict[str, float] = {}
+    for other in beside:
+        model, r2 = record["candidates"][other]["model"], record["agreement"][k][other]
+        if model != candidate["model"] and r2 is not None:
+            best[model] = max(best.get(model, 0.0), r2)
+    return of_several(
+        candidate["model"],
+        candidate["sense"],
+        tests_of(candidate),
+        [*zip(candidate["topologies"], candidate["dimensions"], strict=True)],
+        min(candidate["confidences"]),
+        Agreement(tuple(best.values())),
         sampling_in(record),
     )
-    kind = kind_of_several(proposal["sense"], len(proposal["dimensions"]))
-    said = proposal["verdict"], kind, shortcomings, proposal["solved"]
-    return Example(number, member_of(record), *said)
 
 
-def member_of(record: dict) -> str:
-    """Return the family and its member."""
-    return f"{record['family']}: {record['member']}"
-
-
-def of_undivided(records: Sequence[dict], likeliest: Mapping[int, float]) -> list[Example]:
+def ones_of(
+    records: Sequence[dict], right: Mapping[int, float], true: Mapping[int, float]
+) -> list[Example]:
     """Return the examples of one factor, beside the best division of each problem."""
     examples = []
     for number, record in enumerate(records):
-        of_geometry = [each for each in record["proposals"] if each["sense"] == "geometry"]
-        if not of_geometry:
+        whole = record.get("whole")
+        if whole is None:
             continue
-        last = of_geometry[-1]
-        kind = "probability"
-        if len(last["dimensions"]) == 1:
-            failed = [test[0] for test in last["tests"] if not test[4]]
-            kind = failed[-1] if last["topologies"] == ["other"] else "curve"
-        found = of_one(likeliest.get(number, 0.0), sampling_in(record))
-        verdict = "one factor" if kind == "curve" else "none"
-        right = len(record["true"]) == 1
-        examples.append(Example(number, member_of(record), verdict, kind, found, right))
+        curve = whole["topology"] if whole["is a curve"] else ""
+        undivided = [c for c in record["candidates"] if c["n_factors"] < 2 and c["by default"]]
+        tests = [test for candidate in undivided for test in tests_of(candidate)]
+        best = right.get(number, 0.0), true.get(number, 0.0)
+        inputs = of_one(curve, tests, *best, sampling_in(record))
+        is_right = whole["is one"] and (whole["is right"] or not curve)
+        verdict = "one factor" if curve else "none"
+        examples.append(Example(number, record["family"], inputs, is_right, verdict=verdict))
     return examples
 
 
-def of_factors(proposals: Iterable[tuple[Example, dict]], right: Sequence[float]) -> list[Example]:
+def factors_of(several: Sequence[tuple[Example, dict]], probabilities: np.ndarray) -> list[Example]:
     """Return the examples of single factors, beside the probability of all."""
     examples = []
-    for (whole, proposal), of_all in zip(proposals, right, strict=True):
-        leaks = np.array(proposal["leakage"], float)
+    for (whole, candidate), of_all in zip(several, probabilities, strict=True):
+        leaks = np.array(candidate["leakage"], float)
         own = np.fmax(np.nanmax(leaks, axis=0), np.nanmax(leaks, axis=1))
-        each = zip(
-            proposal["topologies"], own, proposal["confidences"], proposal["right"], strict=True
+        rows = zip(
+            candidate["topologies"], own, candidate["confidences"], candidate["right"], strict=True
         )
-        for topology, leak, sure, is_right in each:
-            found = of_factor(of_all, leak, sure)
-            examples.append(replace(whole, kind=topology, shortcomings=found, right=is_right))
+        for topology, leak, sure, is_right in rows:
+            inputs = of_factor(topology, of_all, leak, sure)
+            examples.append(replace(whole, inputs=inputs, right=is_right))
     return examples
 
 
-def design(examples: Sequence[Example], kinds: Sequence[str], names: Sequence[str]) -> np.ndarray:
-    """Return one row for each example: its kind, and how far it is through each step of knots."""
-    starts = np.array([[example.kind == kind for kind in kinds] for example in examples], float)
-    far = np.array([[each.shortcomings.get(name, 0.0) for name in names] for each in examples])
-    knots = np.array(KNOTS)
-    steps = np.clip((far[:, :, None] - knots[:-1]) / np.diff(knots), 0, 1)
-    return np.hstack([starts, steps.reshape(len(examples), -1)])
+# Learning.
 
 
-def fit(examples: Sequence[Example]) -> Table:
-    """Return the kinds' log odds, and what shortcomings take off them, which is never negative."""
-    kinds = sorted({each.kind for each in examples})
-    names = sorted({name for each in examples for name in each.shortcomings})
-    rows = design(examples, kinds, names)
-    right = np.array([each.right for each in examples], float)
-    prior = np.r_[np.full(len(kinds), 0.02), np.full(rows.shape[1] - len(kinds), SHRINKAGE)]
+def learn(examples: Sequence[Example]) -> Trees:
+    """Return trees that lead from inputs to log odds, which fall with every shortcoming."""
+    names = sorted({name for each in examples for name in each.inputs})
+    rows = np.array([[each.inputs.get(name, np.nan) for name in names] for each in examples])
+    # An input that none of them has would have no thresholds.
+    rows[:, np.isnan(rows).all(axis=0)] = 0.0
+    right = np.array([each.right for each in examples])
+    falling = {*CRITERIA, *FALLING} if "curve" not in names else FALLING
+    monotone = [(name in RISING) - (name in falling) for name in names]
+    model = HistGradientBoostingClassifier(
+        learning_rate=0.05,
+        max_iter=N_TREES,
+        max_leaf_nodes=N_LEAVES,
+        min_samples_leaf=20,
+        l2_regularization=2.0,
+        # Fewer inputs to choose from make trees that differ, as many measures tell the same.
+        max_features=0.3,
+        monotonic_cst=monotone,
+        early_stopping=False,
+        random_state=0,
+    )
+    with threadpool_limits(1):  # small trees: threads would wait for each other
+        model.fit(rows, right, sample_weight=[each.weight for each in examples])
+    nodes = [tree.nodes for (tree,) in model._predictors]
+    shape = len(nodes), max(map(len, nodes))
+    arrays = {name: np.zeros(shape, kind) for name, kind in NODES.items()}
+    for t, tree in enumerate(nodes):
+        own, leaf = np.arange(len(tree)), tree["is_leaf"].astype(bool)
+        arrays["asked"][t, own] = tree["feature_idx"]
+        arrays["threshold"][t, own] = tree["num_threshold"]
+        arrays["missing_below"][t, own] = tree["missing_go_to_left"]
+        arrays["below"][t, own] = np.where(leaf, own, tree["left"])
+        arrays["above"][t, own] = np.where(leaf, own, tree["right"])
+        arrays["odds"][t, own] = np.where(leaf, tree["value"], 0.0)
+    with np.errstate(all="ignore"):
+        usual = np.nan_to_num(np.nanmedian(rows[right], axis=0))
+        ends = np.nan_to_num(np.nanquantile(rows, [0.005, 0.995], axis=0))
+    line = np.array([float(np.ravel(model._baseline_prediction)[0]), 1.0])
+    return Trees(np.array(names), usual, *ends, **arrays, line=line)
 
-    def loss(odds: np.ndarray) -> tuple[float, np.ndarray]:
-        values = rows @ odds
-        fitted = np.logaddexp(0, values).sum() - right @ values + 0.5 * prior @ odds**2
-        return fitted, rows.T @ (expit(values) - right) + prior * odds
 
-    bounds = [(None, None)] * len(kinds) + [(None, 0.0)] * (len(prior) - len(kinds))
-    odds = minimize(loss, np.zeros(len(prior)), jac=True, bounds=bounds, method="L-BFGS-B").x
-    steps = odds[len(kinds) :].reshape(len(names), -1)
-    curves = np.hstack([np.zeros((len(names), 1)), np.cumsum(steps, axis=1)])
-    return {
-        "kinds": dict(zip(kinds, odds.round(3).tolist(), strict=False)),
-        "log odds": {
-            name: curve
-            for name, curve in zip(names, curves.round(3).tolist(), strict=True)
-            if curve[-1] < 0
-        },
-    }
+NODES: dict[str, type] = {
+    "asked": np.int16,
+    "threshold": np.float64,
+    "missing_below": np.bool_,
+    "below": np.int16,
+    "above": np.int16,
+    "odds": np.float32,
+}
 
 
-def predicted(table: Table, examples: Iterable[Example]) -> np.ndarray:
-    """Return the probabilities of examples by a table."""
-    return expit(np.array([log_odds(table, each.kind, each.shortcomings) for each in examples]))
+def predicted(trees: Trees, examples: Sequence[Example]) -> np.ndarray:
+    """Return the log odds of examples."""
+    return trees.log_odds(np.array([trees.row(each.inputs) for each in examples]))
 
 
 def folds_of(examples: Sequence[Example]) -> np.ndarray:
-    """Return the fold of each example: members of families are left out as a whole."""
-    members = sorted({each.member for each in examples})
-    number = {member: place % N_FOLDS for place, member in enumerate(members)}
-    return np.array([number[each.member] for each in examples])
+    """Return the group of each example: families are left out as a whole."""
+    families = sorted({each.family for each in examples})
+    order = np.random.default_rng(0).permutation(len(families))
+    number = {families[k]: place % N_FOLDS for place, k in enumerate(order)}
+    return np.array([number[each.family] for each in examples])
 
 
-def left_out(examples: Sequence[Example]) -> np.ndarray:
-    """Return the probability of each example by a table learnt without its member."""
-    folds = folds_of(examples)
-    right = np.zeros(len(examples))
-    for fold in range(N_FOLDS):
+def left_out(
+    examples: Sequence[Example], fit: Callable[[Sequence[Example]], Trees] = learn
+) -> np.ndarray:
+    """Return the log odds of each example by trees learnt without its family."""
+    folds, odds = folds_of(examples), np.zeros(len(examples))
+    for fold in np.unique(folds):
         inside = [each for each, own in zip(examples, folds, strict=True) if own != fold]
         outside = [each for each, own in zip(examples, folds, strict=True) if own == fold]
-        right[folds == fold] = predicted(fit(inside), outside)
-    return right
+        odds[folds == fold] = predicted(fit(inside), outside)
+    return odds
+
+
+def line_of(odds: np.ndarray, examples: Sequence[Example]) -> np.ndarray:
+    """Return start and slope by which log odds of families that were left out are calibrated."""
+    right = np.array([each.right for each in examples], float)
+    weights = np.array([each.weight for each in examples])
+
+    def loss(line: np.ndarray) -> float:
+        values = line[0] + line[1] * odds
+        return float(weights @ (np.logaddexp(0, values) - right * values) / weights.sum())
+
+    return minimize(loss, np.array([0.0, 1.0]), method="Nelder-Mead").x
 
 
 @dataclass(frozen=True)
-class Learnt:
-    """The table, and the results that fits would have had, by tables without their members."""
+class Part:
+    """Trees of all examples, and the probabilities by trees without the family of each example."""
 
-    table: Table
-    results: list[Example]
+    trees: Trees
     probabilities: np.ndarray
 
 
-def learn(records: Sequence[dict]) -> Learnt:
-    """Learn the table from records, and check it."""
-    several = of_proposals(records)
-    wholes = [whole for whole, _ in several]
-    alone = [whole for whole, _ in of_proposals(records, alone=True)]
-    of_several_out = left_out([*wholes, *alone])[: len(wholes)]
-    found: dict[int, list[tuple[float, Example]]] = defaultdict(list)
-    for whole, right in zip(wholes, of_several_out, strict=True):
-        found[whole.problem].append((float(right), whole))
-    likeliest = {number: max(right for right, _ in each) for number, each in found.items()}
-    ones = of_undivided(records, likeliest)
-    of_ones_out = left_out(ones)
-    returned = {number: chosen(each) for number, each in found.items()}
-    for one, right in zip(ones, of_ones_out, strict=True):
-        if likeliest.get(one.problem, 0.0) < CRITERIA["probability"].limit:
-            returned[one.problem] = float(right), one
-    dimensions = [record["dimension"] for record in records]
-    table = {
-        "problems": len(records),
-        "samples": [min(r["n"] for r in records), max(r["n"] for r in records)],
-        "dimension": [0.5, round(float(np.quantile(dimensions, 0.99)), 1)],
-        "several": fit([*wholes, *alone]),
-        "one": fit(ones),
-        "factor": fit(of_factors(several, of_several_out)),
-    }
-    # Where it cannot be told, nothing is said.
-    said = [(right, each) for right, each in returned.values() if not is_open(each.kind)]
-    return Learnt(table, [each for _, each in said], np.array([right for right, _ in said]))
+def part_of(examples: Sequence[Example]) -> Part:
+    """Learn from examples; what is said of families left out is calibrated."""
+    odds, trees = left_out(examples), learn(examples)
+    start, slope = line_of(odds, examples)
+    line = np.array([start + slope * trees.line[0], slope])
+    return Part(replace(trees, line=line), expit(start + slope * odds))
 
 
-def chosen(found: Sequence[tuple[float, Example]]) -> tuple[float, Example]:
-    """Return the division that a fit would choose, with its verdict; see `choose` of the package.
+@dataclass(frozen=True)
+class Judge:
+    """The parts of the judge, and what fits by it would have returned, families left out."""
 
-    It is the likeliest one, or one of a better verdict that is nearly as likely.
-    """
-    highest = max(right for right, _ in found)
-    nearly = [each for each in found if each[0] >= highest - NEARLY]
-    right, best = min(nearly, key=lambda each: (list(VERDICTS).index(each[1].verdict), -each[0]))
-    if best.verdict == "product" and right < CRITERIA["certainty"].limit:
-        best = replace(best, verdict="partial")
-    return right, best
+    parts: dict[str, Trees]
+    results: list[tuple[float, Example]]
+    in_hand: list[tuple[bool, bool]]  # whether a right candidate was there, and was returned
 
 
-def is_open(kind: str) -> bool:
-    """Return whether a result of this kind says that it cannot tell."""
-    return kind in CRITERIA and CRITERIA[kind].answer == "cannot tell"
+def judge_of(records: Sequence[dict]) -> Judge:
+    """Learn the judge from records, and check it."""
+    several = several_of(records)
+    examples = [each for each, _ in several]
+    coarse = [each for each, _ in several_of(records, "coarse")]
+    right, true = part_of(examples), part_of(coarse)
+    # What a fit would return: of candidates in the context of the default, or of all.
+    last = _in_last_context(records, several)
+    best: dict[int, tuple[float, Example, dict]] = {}
+    highest_true: dict[int, float] = {}
+    for k in last:
+        own, said = examples[k], float(right.probabilities[k])
+        if own.problem not in best or said > best[own.problem][0]:
+            best[own.problem] = said, own, several[k][1]
+        highest_true[own.problem] = max(
+            highest_true.get(own.problem, 0.0), float(true.probabilities[k])
+        )
+    highest = {number: said for number, (said, *_) in best.items()}
+    ones = ones_of(records, highest, highest_true)
+    one = part_of(ones)
+    factor = part_of(factors_of(several, right.probabilities))
+    results, in_hand = [], []
+    right_problems = {examples[k].problem for k in last if examples[k].right}
+    returned_right = set()
+    for own, said in zip(ones, one.probabilities, strict=True):
+        if highest.get(own.problem, 0.0) < CRITERIA["probability"].limit:
+            results.append((float(said), own))
+    for said, own, candidate in best.values():
+        if said >= CRITERIA["probability"].limit:
+            whole = "separable" if candidate["sense"] == "separable" else "product"
+            verdict = whole if said >= CRITERIA["certainty"].limit else "partial"
+            results.append((said, replace(own, verdict=verdict)))
+            if own.right:
+                returned_right.add(own.problem)
+    in_hand = [(True, number in returned_right) for number in sorted(right_problems)]
+    parts = {"right": right, "true": true, "one": one, "factor": factor}
+    return Judge({name: part.trees for name, part in parts.items()}, results, in_hand)
+
+
+def _in_last_context(records: Sequence[dict], several: Sequence[tuple[Example, dict]]) -> list[int]:
+    """Numbers of the examples that a fit compares: by default, those of the models it tries."""
+    found, number = [], 0
+    for record in records:
+        if not record.get("n_distinct"):
+            continue
+        for context, members in contexts(record):
+            if context == "default":
+                found += range(number, number + len(members))
+            number += len(members)
+    assert number == len(several)
+    return found
 
 
 # The report.
@@ -381,61 +360,69 @@ def calibration_error(probabilities: np.ndarray, right: np.ndarray, *, n_bins: i
     return float(sum(off) / len(right))
 
 
-def render(learnt: Learnt) -> str:
-    """Return the check of the table as Markdown: all results, and each family by itself."""
-    right = np.array([each.right for each in learnt.results], float)
-    family = np.array([each.member.partition(":")[0] for each in learnt.results])
+def render(judge: Judge, n_problems: int) -> str:
+    """Return the check of the judge as Markdown: by verdict, and each family by itself."""
+    said = np.array([each for each, _ in judge.results])
+    right = np.array([own.right for _, own in judge.results], float)
+    verdict = np.array([own.verdict for _, own in judge.results])
+    family = np.array([own.family for _, own in judge.results])
+    several = np.isin(verdict, ("product", "separable", "partial"))
+    rows = {name: verdict == name for name in dict.fromkeys(sorted(set(verdict)))}
+    rows |= {"several factors": several, "one, or none": ~several}
+    sure = said >= CRITERIA["certainty"].limit
+    rows |= {"several, 90 %": several & sure, "one, or none, 90 %": ~several & sure}
+    rows |= {f"family {name}": family == name for name in sorted(set(family))}
+    rows["all"] = np.full(len(said), True)
+    refused = sum(not returned for _, returned in judge.in_hand)
     lines = [
-        f"Learnt from {learnt.table['problems']} problems. The results of each member of a family "
-        "have the probability by a table that was learnt without it.",
+        f"Learnt from {n_problems} problems. Every result has the probability by trees that were "
+        "learnt without its family.",
         "",
-        "| family | results | right | mean probability | Brier score | calibration error |",
+        f"Of {len(judge.in_hand)} problems with a right division in hand, {refused} were refused.",
+        "",
+        "| | results | right | mean probability | Brier score | calibration error |",
         "|---|---|---|---|---|---|",
     ]
-    for name in [*sorted(set(family)), "all"]:
-        rows = (family == name) | (name == "all")
-        said, was = learnt.probabilities[rows], right[rows]
-        brier = np.mean((said - was) ** 2)
-        error = calibration_error(said, was, n_bins=10 if name == "all" else 4)
-        lines.append(
-            f"| {name} | {rows.sum()} | {was.mean():.0%} | {said.mean():.0%} | {brier:.3f} "
-            f"| {error:.3f} |"
-        )
+    for name, own in rows.items():
+        if own.any():
+            p, was = said[own], right[own]
+            error = calibration_error(p, was, n_bins=min(10, max(1, own.sum() // 10)))
+            lines.append(
+                f"| {name} | {own.sum()} | {was.mean():.1%} | {p.mean():.1%} "
+                f"| {np.mean((p - was) ** 2):.3f} | {error:.3f} |"
+            )
     return "\n".join(lines) + "\n"
 
 
+def packed(parts: Mapping[str, Trees]) -> bytes:
+    """Return the arrays of all parts as the content of a file."""
+    arrays = {
+        f"{part} {each.name}": value
+        for part, trees in parts.items()
+        for each, value in zip(fields(Trees), astuple(trees), strict=True)
+    }
+    file = io.BytesIO()
+    np.savez_compressed(file, **arrays)
+    return file.getvalue()
+
+
 def main(argv: Sequence[str] | None = None) -> None:
-    """Learn how often results with given tests are right, and check it."""
-    grammar = parser(__doc__.partition("\n")[0])
-    grammar.add_argument("--problems", type=int, metavar="N", help="20000, or 40 with --quick")
-    grammar.add_argument(
-        "--records", nargs="+", type=Path, metavar="FILE", help="learn from these, fit nothing"
-    )
+    """Learn how often results are right, and check it."""
+    grammar = ArgumentParser(description=__doc__.partition("\n")[0])
+    grammar.add_argument("--records", nargs="+", type=Path, metavar="FILE", required=True)
+    grammar.add_argument("--out", type=Path, default=Path(), metavar="FOLDER")
     options = grammar.parse_args(argv)
-    files = new_files(options, "judgement", ".jsonl", ".json", ".md", ".svg")
-    if options.records:
-        lines = [line for path in options.records for line in path.read_text().splitlines()]
-        write(learn([json.loads(line) for line in lines]), files)
-        return
-    n_problems = options.problems or (40 if options.quick else 20_000)
-    study = partial(of_seeds, record, n_problems)
-    with recorded(
-        files[".jsonl"], seeds(n_problems), study, overwrite=options.overwrite
-    ) as records:
-        write(learn(records), files)
-
-
-def write(learnt: Learnt, files: Mapping[str, Path]) -> None:
-    """Write the table, which is to be copied beside its module, the check and its picture."""
-    report = render(learnt)
+    records = [record for path in options.records for record in read(path)]
+    judge = judge_of(records)
+    report = render(judge, len(records))
     print(report)
-    write_bytes(files[".json"], (json.dumps(learnt.table, indent=1) + "\n").encode())
-    write_bytes(files[".md"], report.encode())
+    write_bytes(options.out / "judge.npz", packed(judge.parts))
+    write_bytes(options.out / "judge.md", report.encode())
     answers = [
-        {"verdict": each.verdict, "probability": said, "right": each.right}
-        for each, said in zip(learnt.results, learnt.probabilities, strict=True)
+        {"verdict": own.verdict, "probability": said, "right": own.right}
+        for said, own in judge.results
     ]
-    write_bytes(files[".svg"], diagram(answers)[".svg"])
+    write_bytes(options.out / "judge.svg", diagram(answers)[".svg"])
 
 
 if __name__ == "__main__":

@@ -31,7 +31,6 @@ from manifactor.factorize import facts_of, is_sure, rated
 from manifactor.factors.factor import Factor
 from manifactor.judging.candidate import Candidate, Facts, likeliest
 from manifactor.judging.table import CRITERIA
-from manifactor.judging.verdict import probability_of
 from manifactor.kinds import MODELS, NOTHING, whole_factor
 from manifactor.operators.operator import DiffusionSettings
 from manifactor.samples import Samples
@@ -188,16 +187,13 @@ def _of_candidates(everything: Sequence[tuple[Candidate, bool]], truths: Truths)
     for i, j in combinations(range(len(places)), 2):
         if len(places[i]) > 1 and len(places[j]) > 1:
             r2[i, j] = r2[j, i] = matched_r2(places[i], places[j])
-    models = np.array([each.model for each in candidates])
-    told = []
-    for number, (each, by_default) in enumerate(everything):
-        confirmed = r2[number, models != each.model]
-        best = np.fmax.reduce(confirmed, initial=np.nan)
-        told.append({"by default": by_default, **_of_candidate(each, float(best), truths)})
+    told = [
+        {"by default": by_default, **_of_candidate(each, truths)} for each, by_default in everything
+    ]
     return {"candidates": told, "agreement": rounded(r2)}
 
 
-def _of_candidate(candidate: Candidate, confirmed: float, truths: Truths) -> dict:
+def _of_candidate(candidate: Candidate, truths: Truths) -> dict:
     factors = candidate.factors
     embeddings = [factor.embedding for factor in factors]
     found: dict[str, Any] = {
@@ -230,8 +226,6 @@ def _of_candidate(candidate: Candidate, confirmed: float, truths: Truths) -> dic
         return found
     label = truths.label(embeddings)
     return found | {
-        "probability": rounded(probability_of(candidate, confirmed)),
-        "confirmed": rounded(confirmed),
         "leakage": rounded(candidate.leakage),
         "null": rounded(candidate.null),
         "label": label.name,

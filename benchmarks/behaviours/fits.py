@@ -108,7 +108,7 @@ def found(fit) -> dict:
         "factor": factors,
         "coordinates": fit.coordinates(),
         "columns": list(fit.get_feature_names_out()),
-        "tried": tried(fit.factorization_.tried),
+        "tried": tried(fit.candidates_),
         **diffused(fit),
     }
 
@@ -116,7 +116,7 @@ def found(fit) -> dict:
 def tried(results) -> dict:
     """Return what was tried, in its order, with the values that were measured."""
     return {
-        f"{number} {each.name}": {
+        f"{number} {each.model}": {
             "n_factors": each.n_factors,
             "probability": float(each.probability),
             "names": list(each.measured),

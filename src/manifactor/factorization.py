@@ -1,5 +1,6 @@
 """The result: factors, the evidence for them, and what was tried."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -12,7 +13,7 @@ from manifactor._support.workers import PickledFields
 from manifactor.factors.factor import Factor
 from manifactor.factors.inversion import PlaceSpace, choose_window, even_steps, values_at
 from manifactor.factors.placing import ByFunctions, Locate, Placed, place_blocks
-from manifactor.judging.evidence import Evidence
+from manifactor.judging.evidence import Evidence, percent, shapes_in_words
 from manifactor.models.moves.integration import Integrated
 from manifactor.models.moves.motion import MarkovModel, markov_model
 from manifactor.models.moves.paths import Pairs
@@ -22,20 +23,40 @@ from manifactor.models.sums.summands import ByTerms, Sum
 from manifactor.models.triplets import Cut, Triplets
 from manifactor.operators.operator import Operator
 from manifactor.samples import Samples
+from manifactor.statistics import NOT_MEASURED
+
+# Results of more samples do not hold the others that were proposed.
+MOST_WITH_OTHERS = 100_000
 
 
 @dataclass(frozen=True)
-class Tried:
-    """A result that was tried, what was measured of it, and how often such results are right.
+class Proposal:
+    """A result that a model proposed, what was measured of it, and how often such ones are right.
 
     A model that shows nothing, or could not be solved, has no factors, and a reason `why_not`.
     """
 
-    name: str
+    model: str
     n_factors: int
-    probability: float
-    measured: dict[str, float]
+    topologies: tuple[str, ...] = ()
+    probability: float = NOT_MEASURED
+    measured: dict[str, float] = field(default_factory=dict)
     why_not: str = ""
+
+    def __str__(self) -> str:
+        shapes = shapes_in_words([IN_WORDS[each] for each in self.topologies])
+        return f"{percent(self.probability):>5}  {self.model:16}  {shapes or self.why_not}"
+
+
+IN_WORDS = {"interval": "an interval", "circle": "a circle", "other": "a surface"}
+
+
+class Proposals(tuple[Proposal, ...]):
+    """What was proposed: the result that was returned, then the others, likeliest first."""
+
+    def __str__(self) -> str:
+        rows = [f"{number:2}  {each}" for number, each in enumerate(self)]
+        return "\n".join([" k  right  model             factors", *rows])
 
 
 @dataclass(frozen=True, repr=False)
@@ -55,9 +76,10 @@ class Factorization(PickledFields):
     # were computed than given, and "term 1" where a term of a sum is a surface that may have
     # several factors
     choices: dict[str, Choice] = field(default_factory=dict)
-    # What archives do not hold: what was tried, in order; the samples, with rows and moves; and
-    # warnings, which the estimator issues
-    tried: tuple[Tried, ...] = ()
+    # What archives do not hold: what was proposed, and how to take another proposal; the samples,
+    # with rows and moves; and warnings, which the estimator issues
+    proposals: Proposals = field(default_factory=Proposals)
+    take: "Callable[[int], Factorization] | None" = field(default=None, repr=False, compare=False)
     drawn: Samples | None = field(default=None, repr=False, compare=False)
     warned: tuple[Warned, ...] = ()
 
@@ -107,6 +129,28 @@ class Factorization(PickledFields):
         assert points is not None
         return choose_window(self.places(), points[self.in_graph])
 
+    def choose(self, k: int) -> "Factorization":
+        """Return the result of number `k` of `proposals`, with its own evidence."""
+        k = require_count("k", k, low=0, high=max(len(self.proposals) - 1, 0))
+        if self.take is None:
+            if k == 0:
+                return self
+            raise ValueError(
+                "a candidate can be chosen only where it was found; results that were loaded or "
+                f"unpickled, or are of more than {MOST_WITH_OTHERS:,} samples, hold one. Fit the "
+                f"samples again, with `sense={self.proposals[k].model!r}` if that is a sense."
+            )
+        if self.proposals[k].why_not:
+            raise ValueError(
+                f"candidate {k} must have factors; the model {self.proposals[k].model!r} has "
+                f"none: {self.proposals[k].why_not}. Choose another one."
+            )
+        return replace(self.take(k), proposals=self.proposals, take=self.take)
+
+    def __getstate__(self) -> dict:
+        """Return the fields but for the other results, which hold everything that was computed."""
+        return super().__getstate__() | {"take": None}
+
     def settled(self) -> "Factorization":
         """Return the same with everything in the host's memory."""
         return replace(self, diffusion=self.diffusion.settled())
@@ -134,6 +178,7 @@ class Factorization(PickledFields):
             evidence=replace(self.evidence, details=details),
             diffusion=self.diffusion.with_copies(rows, copy_of),
             placer=placer,
+            take=self.take and (lambda k: self.choose(k).with_copies(given, rows, copy_of)),
             drawn=given,
         )
 

@@ -11,18 +11,19 @@ from manifactor._support.errors import NothingFoundError, Warned, first_sentence
 from manifactor._support.parameters import Choice, given
 from manifactor._support.stages import Stages
 from manifactor._support.threads import one_blas_thread
-from manifactor.factorization import Factorization, Tried
+from manifactor.factorization import MOST_WITH_OTHERS, Factorization, Proposal, Proposals
 from manifactor.judging.candidate import (
     Candidate,
     Facts,
-    highest_probability,
     likeliest,
+    likeliest_division,
     measured,
     streams_of,
 )
 from manifactor.judging.evidence import Evidence
+from manifactor.judging.probability import Agreement
 from manifactor.judging.table import CRITERIA
-from manifactor.judging.verdict import evidence_of, probability_of
+from manifactor.judging.verdict import evidence_of, with_probability
 from manifactor.kinds import MODELS, NOTHING, Model, always, require_as_many, whole_factor
 from manifactor.models.moves.lagged import diffuse_moves
 from manifactor.operators.neighbors import DisconnectedGraphWarning
@@ -31,7 +32,7 @@ from manifactor.samples import Samples
 from manifactor.samples.columns import no_measurements, warned_of
 from manifactor.samples.preparation import MOST_COMPONENTS
 from manifactor.settings import SUM_NAMES, FactoringSettings, is_auto, require_factoring
-from manifactor.statistics import NOT_MEASURED, distinct_rows, matched_r2, random_rows
+from manifactor.statistics import distinct_rows, matched_r2, random_rows
 
 # Kinds of results beside which no model is tried.
 ONLY = {"line", "asked"}
@@ -180,7 +181,8 @@ def search(
             facts.passed_over[model.name] = first_sentence(error)
             continue
         if candidates:
-            tried = rated([*tried, likeliest(candidates)], facts)
+            alone = candidates if len(candidates) < 2 else rated(candidates, facts, alone=True)
+            tried = rated([*tried, likeliest(alone)], facts)
             if is_sure(tried[-1]):
                 break
         # Lines come first, and most samples lie on none.
@@ -207,33 +209,36 @@ def _error_of_nothing(facts: Facts, errors: Sequence[Exception]) -> NothingFound
 def is_sure(candidate: Candidate) -> bool:
     """Return whether nothing better is to be expected."""
     sure = candidate.probability >= CRITERIA["certainty"].limit
-    return bool(candidate.kinds & ONLY) or (sure and candidate.verdict == "product")
+    product = sure and candidate.verdict == "product" and not candidate.has_wrong_lengths
+    return bool(candidate.kinds & ONLY) or product
 
 
-def rated(tried: Sequence[Candidate], facts: Facts) -> list[Candidate]:
+def rated(tried: Sequence[Candidate], facts: Facts, *, alone: bool = False) -> list[Candidate]:
     """Return candidates with their probabilities, each beside the others of the same samples."""
     if not facts.is_free:
         return [*tried]
-    confirmed = iter(confirmations([each for each in tried if each.facts is facts]))
-    return [
-        replace(each, probability=probability_of(each, next(confirmed)))
-        if each.facts is facts
-        else each
-        for each in tried
-    ]
+    own = [each for each in tried if each.facts is facts]
+    agreed = iter([Agreement()] * len(own) if alone else agreements(own))
+    return [with_probability(each, next(agreed)) if each.facts is facts else each for each in tried]
 
 
-def confirmations(candidates: Sequence[Candidate]) -> list[float]:
-    """Return the R^2 of factors with the same ones of another model; nan for one candidate."""
+def agreements(candidates: Sequence[Candidate]) -> list[Agreement]:
+    """Return how far the factors of each candidate agree with those of other models."""
     # A thousand samples tell whether two factors are the same.
     places = [
         [factor.embedding[random_rows(len(factor.embedding), 1000)] for factor in each.factors]
         for each in candidates
     ]
-    r2 = np.full((len(places), len(places)), np.nan)
-    for i, j in combinations(range(len(places)), 2):
-        r2[i, j] = r2[j, i] = matched_r2(places[i], places[j]) if len(places[i]) > 1 else 0.0
-    return np.fmax.reduce(r2, axis=1, initial=np.nan).tolist()
+    several = [k for k, each in enumerate(candidates) if len(each.factors) > 1]
+    r2 = {
+        frozenset((i, j)): matched_r2(places[i], places[j])
+        for i, j in combinations(several, 2)
+        if candidates[i].model != candidates[j].model
+    }
+    return [
+        Agreement(tuple(value for pair, value in r2.items() if k in pair))
+        for k in range(len(candidates))
+    ]
 
 
 def _error_of_count(facts: Facts) -> NothingFoundError:
@@ -264,6 +269,50 @@ def conclude(facts: Facts, tried: Sequence[Candidate]) -> Factorization:
 
 def _concluded(facts: Facts, tried: Sequence[Candidate]) -> Factorization:
     best, choices = _chosen(facts, tried)
+    result = _result(facts, tried, best, choices)
+    if not facts.is_free or best.kinds & ONLY:
+        passed_over = _passed_over(facts)
+        return replace(result, proposals=Proposals(passed_over)) if passed_over else result
+    others = [each for each in tried if each.model != best.model and len(each.factors) > 1]
+    others.sort(key=lambda each: -np.nan_to_num(each.probability))
+    whole = _proposal(best, result)
+    none = [
+        Proposal(each.model, 0, why_not="shows one factor")
+        for each in tried
+        if not each.factors and each.model != best.model
+    ]
+
+    def take(k: int) -> Factorization:
+        if k == 0:
+            return result
+        other = others[k - 1]
+        chosen = Choice(other.sense, f"candidate {k} was chosen")
+        return _result(facts, tried, other, {**other.choices, "sense": chosen})
+
+    listed = Proposals([whole, *map(_proposal, others), *none, *_passed_over(facts)])
+    held = len(facts.operator.graph.distinct) <= MOST_WITH_OTHERS
+    return replace(result, proposals=listed, take=take if held else None)
+
+
+def _proposal(candidate: Candidate, result: Factorization | None = None) -> Proposal:
+    factors = candidate.factors if result is None else result.factors
+    return Proposal(
+        candidate.model,
+        len(factors),
+        tuple(factor.topology for factor in factors),
+        candidate.probability if result is None else result.evidence.probability,
+        {test.name: test.value for test in candidate.tests},
+    )
+
+
+def _passed_over(facts: Facts) -> list[Proposal]:
+    return [Proposal(model, 0, why_not=why) for model, why in facts.passed_over.items()]
+
+
+def _result(
+    facts: Facts, tried: Sequence[Candidate], best: Candidate, choices: dict[str, Choice]
+) -> Factorization:
+    """Return one of the candidates that were tried as a result, with its evidence."""
     facts = best.facts
     factors, placer = best.factors, best.placer
     if not factors:
@@ -271,10 +320,7 @@ def _concluded(facts: Facts, tried: Sequence[Candidate]) -> Factorization:
     shapes = [candidate.symmetries for candidate in tried if len(tried) > 1]
     alike = (each for each in shapes if each is not None and each.is_homogeneous)
     symmetries = next(alike, best.symmetries)
-    highest = highest_probability(tried)
-    evidence, of_columns, of_none = evidence_of(
-        best, factors, highest=highest, symmetries=symmetries
-    )
+    evidence, of_columns, of_none = evidence_of(best, factors, symmetries=symmetries)
     # Outliers lie where their nearest neighbour lies, which says nothing about them.
     outliers = facts.operator.graph.outliers
     factors = tuple(
@@ -285,7 +331,8 @@ def _concluded(facts: Facts, tried: Sequence[Candidate]) -> Factorization:
     method = given(settings.method)
     if settings.method == FactoringSettings().method:
         method = Choice(settings.method, "the default: it also finds the number of factors")
-    choices |= {"method": method, "factors": _choice_of_factors(best, evidence, settings)}
+    choices = {**choices, "method": method}
+    choices["factors"] = _choice_of_factors(best, evidence, settings)
     if count > len(facts.operator.distinct.eigenvalues) and best.sense == "geometry":
         choices["functions"] = Choice(
             count, "more than usual: the factors first found had fewer dimensions than the data"
@@ -302,17 +349,6 @@ def _concluded(facts: Facts, tried: Sequence[Candidate]) -> Factorization:
         cut=getattr(best.read, "cut", None),
         placer=placer,
         choices=choices,
-        tried=tuple(
-            Tried(
-                each.sense,
-                len(each.factors),
-                each.probability,
-                {test.name: test.value for test in each.tests},
-            )
-            for each in tried
-            if facts.is_free and not each.kinds & ONLY
-        )
-        + tuple(Tried(model, 0, NOT_MEASURED, {}, why) for model, why in facts.passed_over.items()),
         drawn=facts.drawn,
         warned=(*warned_before(facts), *best.warned, *of_none, *graph, *of_columns),
     )
@@ -338,10 +374,12 @@ def _chosen(facts: Facts, tried: Sequence[Candidate]) -> tuple[Candidate, dict[s
 def _as_one(tried: Sequence[Candidate], best: Candidate) -> Candidate:
     """Return one factor: as the geometry has found it, or in place of several unlikely ones."""
     ones = [each for each in tried if each.sense == "geometry" and not each.factors]
-    if ones:
-        return ones[-1]
-    unlikely = measured(replace(best, tests=best.failed), {"unlikely"})
-    return replace(unlikely, factors=(), raw=(), inner={}, warned=())
+    division = likeliest_division(tried)
+    one = replace(
+        best, model="one factor", tests=best.failed, factors=(), raw=(), inner={}, warned=()
+    )
+    one = replace(ones[-1] if ones else one, instead=division)
+    return measured(one, {"unlikely"}) if division else one
 
 
 def warned_before(facts: Facts) -> tuple[Warned, ...]:

@@ -29,8 +29,9 @@ from manifactor.judging.measures.density import (
     clusters_of_factors,
 )
 from manifactor.judging.measures.places import poles
+from manifactor.judging.probability import Agreement, probability
 from manifactor.judging.table import CRITERIA, SENSES
-from manifactor.judging.verdict import probability_of
+from manifactor.judging.verdict import inputs_of
 from manifactor.models.components import independent_curves, linear_sum
 from manifactor.models.moves.integration import integrated, unmixed
 from manifactor.models.moves.unfolding import in_flat_places
@@ -334,7 +335,7 @@ def by_terms(model: Model, operator: Operator, facts: Facts, tried: Earlier) -> 
     )
     # Factors may be confirmed by another model. Those of a handful of samples or of noise show
     # nothing.
-    if len(factors) > 1 and right and probability_of(candidate, 1.0) >= 0.05:
+    if len(factors) > 1 and right and _may_be_right(candidate):
         agreed = NOT_MEASURED
         if len(samples) >= CRITERIA["samples"].limit and not total.is_cloud:
             agreed = agreement(total, samples, find, rng=rng)
@@ -344,6 +345,11 @@ def by_terms(model: Model, operator: Operator, facts: Facts, tried: Earlier) -> 
     candidate = _with_divided_terms(candidate, most, rng)
     require_as_many(facts.n_asked, len(candidate.factors))
     yield candidate
+
+
+def _may_be_right(candidate: Candidate) -> bool:
+    inputs = inputs_of(candidate, Agreement((1.0, 1.0))) | {"agreement": 0.0}
+    return probability("right", inputs) >= 0.05
 
 
 def _with_divided_terms(candidate: Candidate, most: int, rng: Generator) -> Candidate:

@@ -10,7 +10,8 @@ from scipy.sparse.linalg import ArpackError
 from manifactor import ManifoldFactorizer, SampleWarning, datasets, kinds
 from manifactor._support.errors import NothingFoundError, Warned
 from manifactor.datasets.shapes import revolution
-from manifactor.factorize import _chosen, confirmations, search
+from manifactor.factorize import _chosen, agreements, search
+from manifactor.judging import verdict as verdict_module
 from manifactor.judging.candidate import likeliest, measured
 from manifactor.judging.evidence import verdict_of
 from manifactor.judging.measures import places
@@ -49,18 +50,17 @@ def test_the_likeliest_candidate_is_taken_whatever_its_model():
     assert "geometry 60%, sum 90%" in choices["sense"].why
 
 
-@pytest.mark.parametrize(
-    ("fails", "passes", "taken"),
-    [
-        (0.95, 0.9, "separable"),
-        (0.95, 0.7, "partial"),
-        # An unlikely result never takes the place of a likely one.
-        (0.45, 0.35, "partial"),
-    ],
-)
-def test_of_nearly_equal_candidates_one_that_passes_all_tests_is_taken(fails, passes, taken):
-    whole = candidate(FACTS, sense="separable", probability=passes)
-    assert verdict(likeliest([replace(FAILS, probability=fails), whole])) == taken
+def test_of_nearly_equal_candidates_the_one_that_says_more_is_taken():
+    other = candidate(FACTS, sense="separable", probability=0.97)
+    whole = candidate(FACTS, JUDGE["skew"](0.2), probability=0.92)
+    assert likeliest([other, whole]) is whole
+    assert likeliest([other, replace(whole, probability=0.85)]) is other
+    # Coordinates that separate say how lengths change, if they do.
+    bent = candidate(FACTS, JUDGE["modulation in data"](0.5), probability=0.98)
+    assert likeliest([bent, other]) is other
+    # Tests explain, they decide nothing.
+    assert whole.verdict == "product"
+    assert replace(whole, probability=0.6).verdict == "partial"
 
 
 def test_where_no_probability_is_known_the_verdict_decides_and_then_what_failed():
@@ -75,18 +75,21 @@ def test_unlikely_factors_are_not_returned_unless_their_number_was_asked_for():
     unlikely = replace(FAILS, probability=0.2)
     best, _ = _chosen(FACTS, [unlikely])
     assert (verdict(best), failed(best)) == ("none", ["skew", "probability"])
+    assert best.instead is unlikely
     assert verdict(_chosen(replace(FACTS, n_asked=2), [unlikely])[0]) == "partial"
     # The geometry says why there is one factor, where it has found one.
     other = candidate(FACTS, sense="sum", probability=0.3)
-    assert _chosen(FACTS, [replace(ONE, probability=0.0), other])[0].tests == ONE.tests
+    tests = _chosen(FACTS, [replace(ONE, probability=0.0), other])[0].tests
+    assert tests[:-1] == ONE.tests
+    assert "`choose(1)`" in tests[-1].problem
 
 
-def test_factors_that_another_model_shows_as_well_are_confirmed():
+def test_factors_that_another_model_shows_as_well_agree():
     other = candidate(FACTS, sense="sum")
-    same, turned = confirmations([FAILS, replace(other, factors=other.factors[::-1])])
-    assert same == turned > 0.9
-    assert confirmations([FAILS, ONE]) == [0.0, 0.0]
-    assert np.isnan(confirmations([FAILS])).all()
+    same, turned = agreements([FAILS, replace(other, factors=other.factors[::-1])])
+    assert same == turned
+    assert same.r2[0] > 0.9
+    assert [each.r2 for each in agreements([FAILS, ONE])] == [(), ()]
 
 
 # Which models are tried.
@@ -119,8 +122,11 @@ def tried(monkeypatch):
 GOOD = candidate(FACTS, *(JUDGE[name](0.0) for name in ("leakage", "folds", "filling")))
 
 
-def test_a_sure_product_of_lengths_ends_the_search(tried):
+def test_a_sure_product_of_lengths_ends_the_search(tried, monkeypatch):
+    monkeypatch.setattr(verdict_module, "probability", lambda part, inputs: 0.95)
     assert tried(geometry=GOOD, sum=GOOD) == ["geometry"]
+    monkeypatch.setattr(verdict_module, "probability", lambda part, inputs: 0.85)
+    assert tried(geometry=GOOD, sum=GOOD) == ["geometry", "sum"]
 
 
 def test_models_of_the_density_are_not_tried_on_even_samples_with_right_coordinates(tried):
@@ -173,7 +179,7 @@ def test_what_was_passed_over_is_listed_with_its_reason(monkeypatch):
     monkeypatch.setitem(MODELS, "geometry", replace(MODELS["geometry"], read=unsolved))
     X, _ = datasets.sample("torus", 400, random_state=0)
     fit = ManifoldFactorizer(random_state=0).fit(X)
-    tried = {each.name: each for each in fit.factorization_.tried}
+    tried = {each.model: each for each in fit.candidates_}
     assert (fit.evidence_.sense, fit.verdict_) == ("sum", "product")
     assert (tried["geometry"].n_factors, tried["sum"].why_not) == (0, "")
     assert tried["geometry"].why_not.startswith("ARPACK error -9")

@@ -1,44 +1,59 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.special import expit
 
-from studies.judgement import Example, calibration_error, fit, left_out, predicted, record
+from manifactor.judging.probability import Trees
+from studies.judgement import (
+    Example,
+    calibration_error,
+    judge_of,
+    learn,
+    packed,
+    part_of,
+    predicted,
+)
+from studies.proposals import record
 
 pytestmark = pytest.mark.nightly
 
 
 @pytest.fixture(scope="module")
 def examples():
-    """Results of two kinds, whose log odds fall by 4 with a shortcoming; another means nothing."""
+    """Results whose log odds fall by 4 with a shortcoming; another means nothing."""
     rng = np.random.default_rng(0)
     found = []
-    for number in range(4000):
-        kind, far, idle = rng.choice(["a", "b"]), rng.uniform(0, 2), rng.uniform(0, 2)
-        right = rng.uniform() < expit((3 if kind == "a" else 1) - 4 * min(far, 1))
-        member = f"family: {number % 20}"
-        faults = {"far": far, "idle": idle}
-        found.append(Example(number, member, "product", str(kind), faults, bool(right)))
+    for number in range(3000):
+        far, idle = rng.uniform(0, 2), rng.uniform(0, 2)
+        right = rng.uniform() < expit(2 - 4 * min(far, 1))
+        inputs = {"leakage": far, "samples": idle}
+        found.append(Example(number, f"family {number % 20}", inputs, bool(right)))
     return found
 
 
-def test_the_table_has_the_log_odds_of_the_results(examples):
-    table = fit(examples)
-    assert table["kinds"]["a"] - table["kinds"]["b"] == pytest.approx(2, abs=0.3)
-    assert table["log odds"]["far"][4] == pytest.approx(-4, abs=0.6)
-    assert table["log odds"].get("idle", [0.0])[-1] > -0.4
+def test_trees_have_the_log_odds_of_the_results(examples):
+    trees = learn(examples)
+    good, bad = (replace(examples[0], inputs={"leakage": far, "samples": 1.0}) for far in (0, 1.5))
+    np.testing.assert_allclose(predicted(trees, [good, bad]), [2, -2], atol=0.7)
 
 
-def test_probabilities_of_members_that_were_left_out_are_their_rates(examples):
+def test_probabilities_of_families_that_were_left_out_are_their_rates(examples):
     right = np.array([each.right for each in examples], float)
-    assert calibration_error(left_out(examples), right) < 0.03
+    said = part_of(examples).probabilities
+    assert calibration_error(said, right) < 0.04
     assert calibration_error(np.full(len(right), 0.9), right) > 0.3
-    known = predicted(fit(examples), examples)
-    assert np.mean((known - right) ** 2) < np.mean((right.mean() - right) ** 2)
+    assert np.mean((said - right) ** 2) < np.mean((right.mean() - right) ** 2)
 
 
-def test_a_record_has_the_proposals_and_whether_they_are_right():
-    found = record(2, family="sums")
-    first = found["proposals"][0]
-    assert first["sense"] == "geometry"
-    assert len(first["right"]) == len(first["topologies"])
-    assert {"leakage", "folds"} <= {test[0] for test in first["tests"]}
+def test_a_judge_is_learnt_from_records_and_read_from_a_file(tmp_path):
+    families = ("curves", "sums", "one curve", "bodies")
+    records = [record(seed, family=families[seed % 4]) for seed in range(8)]
+    judge = judge_of(records)
+    assert len(judge.results) == len(records)
+    path = tmp_path / "judge.npz"
+    path.write_bytes(packed(judge.parts))
+    with np.load(path) as stored:
+        known = {name.partition(" ")[0] for name in stored}
+    assert known == {"right", "true", "one", "factor"} == set(judge.parts)
+    assert all(isinstance(trees, Trees) for trees in judge.parts.values())

@@ -316,12 +316,22 @@ class ManifoldFactorizer(SpectralEstimator):
         warn_all(result.warned)
         samples = result.drawn
         assert samples is not None
-        fresh.factorization_ = replace(result.settled(), warned=(), drawn=None)
+        fresh.factorization_ = _lean(result)
         fresh.timings_, fresh.rows_ = timings, samples.rows
         fresh._frame, fresh._precision = samples.frame, samples.precision
         fresh._moves = samples.moves
         self.__dict__ = fresh.__dict__
         return self
+
+    def choose(self, k: int) -> Self:
+        """Return a copy of the estimator whose result is candidate `k` of `candidates_`.
+
+        It has the factors and coordinates of that candidate, and its own `evidence_`.
+        """
+        check_is_fitted(self)
+        other = copy(self)
+        other.factorization_ = _lean(self.factorization_.choose(k))
+        return other
 
     def _checked_settings(self) -> FactoringSettings:
         """Return the parameters of the factorization as one record; refuse wrong ones."""
@@ -346,6 +356,10 @@ class ManifoldFactorizer(SpectralEstimator):
     evidence_ = read_off("factorization_.evidence", "Evidence: the tests behind the verdict.")
     verdict_ = read_off(
         "evidence_.verdict", 'Verdict: "product", "separable", "partial", "one factor" or "none".'
+    )
+    candidates_ = read_off(
+        "factorization_.proposals",
+        "What was proposed, as a table: the result, then the others, likeliest first.",
     )
     splits_ = read_off("factorization_.splits", "How the functions fell into blocks, step by step.")
     triplets_ = read_off("factorization_.triplets", "Triplets of the triplet method, or None.")
@@ -789,3 +803,8 @@ class ManifoldFactorizer(SpectralEstimator):
 def _locating(estimator: ManifoldFactorizer, n_new: int) -> Callable[[np.ndarray, int], np.ndarray]:
     """Return a function from a block of samples and its first row to a table of places."""
     return estimator.locator(n_new).table
+
+
+def _lean(result: Factorization) -> Factorization:
+    """Return a result as the estimator keeps it, in the host's memory."""
+    return replace(result.settled(), warned=(), drawn=None)

@@ -140,9 +140,9 @@ class Facts:
     @cached_property
     def sampling(self) -> Sampling:
         """What is known of the samples before any factor is found."""
-        operator = self.operator
-        spread = self.density.spread
-        return Sampling(len(operator.graph.distinct), operator.dimension, spread)
+        operator, spread = self.operator, self.density.spread
+        columns = 0 if operator.points is None else operator.points.shape[1]
+        return Sampling(len(operator.graph.distinct), operator.dimension, spread, columns)
 
 
 @dataclass(frozen=True)
@@ -165,14 +165,19 @@ class Candidate(Tested):
     strict: bool = False  # whether it is a further chance to find a product by accident
     numbers: Mapping[str, Measurement] = field(default_factory=dict)
     tests: tuple[Test, ...] = ()
-    # How often such results are right; 0 for one factor, which remains if nothing else is likely;
-    # nan where it is not known
+    # How often such results are right, and how often true, if not finished; 0 for one factor, which
+    # remains if nothing else is likely; nan where it is not known
     probability: float = NOT_MEASURED
+    true: float = NOT_MEASURED
+    inputs: Mapping[str, float] = field(default_factory=dict)  # what these follow from
     details: str = ""
     inner: Mapping[int, "Candidate"] = field(default_factory=dict)  # terms that are divided
     choices: Mapping[str, Choice] = field(default_factory=dict)
     warned: tuple[Warned, ...] = ()
     alike: Symmetries | None = None  # of a shape that looks the same everywhere, by other models
+    # Of one factor, the likeliest division into several, and the tests of models that show one
+    instead: "Candidate | None" = None
+    undivided: tuple[Test, ...] = ()
 
     @property
     def as_read(self) -> tuple[Factor, ...]:
@@ -322,8 +327,16 @@ class Candidate(Tested):
 
     @property
     def verdict(self) -> str:
-        """The verdict that follows from the tests."""
-        return verdict_of(self.tests, len(self.factors), self.sense)
+        """The verdict that follows from the probability; from the tests where it is not known."""
+        tests = self.tests
+        if not np.isnan(self.probability):
+            tests = (CRITERIA["certainty"].judge(self.probability),)
+        return verdict_of(tests, len(self.factors), self.sense)
+
+    @property
+    def has_wrong_lengths(self) -> bool:
+        """Whether lengths along a factor depend on others, which coordinates that separate tell."""
+        return any(CRITERIA[test.kind].about == "lengths" for test in self.failed)
 
     @property
     def is_sound(self) -> bool:
@@ -345,16 +358,17 @@ class Candidate(Tested):
 
 
 # Probabilities that differ by less are nearly the same.
-NEARLY = 0.2
+NEARLY = 0.1
 
 
 def rank(candidate: Candidate, highest: float = NOT_MEASURED) -> tuple:
     """Return what candidates are compared by: the greatest is the best.
 
     Likely ones come first; among those that are nearly as likely as the likeliest, a product, then
-    coordinates that separate, as these also say how the factors belong together. Then the
-    probability, where it is known, and the failed tests: how many say that coordinates are wrong,
-    how many in all, and the error of the coordinates.
+    coordinates that separate, then a product whose lengths are not one's: these also say how the
+    factors belong together. Then the probability, where it is known; where it is not, the failed
+    tests: how many say that coordinates are wrong, how many in all, and the error of the
+    coordinates.
     """
     tests, probability = candidate.failed, np.nan_to_num(candidate.probability)
     wrong = sum(CRITERIA[test.kind].coordinates == "wrong" for test in tests)
@@ -365,7 +379,7 @@ def rank(candidate: Candidate, highest: float = NOT_MEASURED) -> tuple:
     return (
         candidate.is_likely,
         not probability < highest - NEARLY,
-        -[*VERDICTS].index(candidate.verdict),
+        -[*VERDICTS].index(candidate.verdict) - 1.5 * candidate.has_wrong_lengths,
         probability,
         *(-wrong, -len(tests), -np.nan_to_num(error)),
     )
@@ -380,6 +394,12 @@ def likeliest(candidates: Sequence[Candidate]) -> Candidate:
 def highest_probability(candidates: Sequence[Candidate]) -> float:
     """Return the probability of the likeliest division into several factors; 0 if not known."""
     return max((c.probability for c in candidates if not np.isnan(c.probability)), default=0.0)
+
+
+def likeliest_division(candidates: Sequence[Candidate]) -> Candidate | None:
+    """Return the likeliest division into several factors, if the probability of one is known."""
+    known = (c for c in candidates if len(c.factors) > 1 and not np.isnan(c.probability))
+    return max(known, key=lambda candidate: candidate.probability, default=None)
 
 
 def measured(candidate: Candidate, kinds: Set[str] = frozenset()) -> Candidate:

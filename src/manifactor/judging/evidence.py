@@ -32,7 +32,7 @@ VERDICTS = {
         "{count} factors were found, {shapes}; they are not quite independent: distances along "
         "one depend on another, as with radius and angle of a disc."
     ),
-    "partial": "{count} factors were found, {shapes}, but not every test was passed: {why}.",
+    "partial": "{count} factors were found, {shapes}, but this is not sure: {why}.",
     "one factor": "One factor was found: the data are {curve}, apart from noise.",
     "none": "No independent factors were found: {why}.",
 }
@@ -76,11 +76,22 @@ UNSURE = " only after comparing them with something else that is known; also,"
 RATE_OF_ADVICE = re.compile(r" \([^()]* such cases\)")
 
 
+# What decides the verdict where the probability is known: it, and what the random problems that it
+# was learnt from did not have.
+DECIDING = {"certainty", "reliability", "views", "consistency"}
+
+
 def verdict_of(tests: Iterable[Test], n_factors: int, sense: str, curve: str = "") -> str:
-    """Return the verdict that follows from tests of so many factors."""
+    """Return the verdict that follows from tests of so many factors.
+
+    With a test of the probability, all others explain it, and decide nothing.
+    """
     # No test of one surface proves that it does not divide.
     if n_factors < 2:
         return "one factor" if curve else "none"
+    tests = [*tests]
+    if any(test.name == "certainty" for test in tests):
+        tests = [test for test in tests if test.name in DECIDING]
     if not all(test.passed for test in tests):
         return "partial"
     return "separable" if sense == "separable" else "product"
@@ -142,9 +153,11 @@ class Evidence(Tested):
         What the data are where they are one curve, beside noise.
     probability : float
         How often results with such tests had all factors right, on the random problems that
-        it was learnt from; nan outside of their range.
+        it was learnt from; nan for results of moves and of `method="triplets"`.
     probabilities : tuple of float
         The same for each factor by itself.
+    costs : tuple of (str, float)
+        The tests that cost the result most, and how probable it would be without each of them.
     shapes : tuple of str
         Shape of each factor in words, such as "a circle".
     headline, found : str
@@ -172,6 +185,7 @@ class Evidence(Tested):
     curve: str = ""
     probability: float = NOT_MEASURED
     probabilities: tuple[float, ...] = ()
+    costs: tuple[tuple[str, float], ...] = ()
     shapes: tuple[str, ...] = ()
     headline: str = ""
     found: str = ""
@@ -186,8 +200,9 @@ class Evidence(Tested):
         """Either "product", "separable", "partial", "one factor" or "none".
 
         "one factor" if the data are one curve, "none" if they are one factor of several directions;
-        "product" if there are several factors and all tests were passed, "separable" if these were
-        tests of coordinates in which the Laplacian separates.
+        "product" if there are several factors, which are right in nine of ten such results, and
+        "separable" if they are coordinates in which the Laplacian separates. Where the probability
+        is not known, all tests must be passed.
         """
         return verdict_of(self.tests, self.n_factors, self.sense, self.curve)
 
@@ -209,13 +224,29 @@ class Evidence(Tested):
         return said.format(why=self._why(), **words)
 
     def _why(self) -> str:
-        """What is wrong by the two gravest of the failed tests that decide, without numbers."""
+        """What is wrong by the two gravest of the failed tests that decide, without numbers.
+
+        Where the probability is known, by the two tests that cost most.
+        """
+        if self.verdict == "partial" and self.costs:
+            problems = {test.kind: test.problem for test in self.failed}
+            near = "{} is near its limit"
+            plain = [problems.get(name) or near.format(in_quotes(name)) for name, _ in self.costs]
+            return "; ".join(problem.partition(": ")[0] for problem in plain[:2])
         failed = [test for test in self.failed if test.kind in CRITERIA] or self.failed
         if self.verdict == "none":
-            failed = [test for test in failed if CRITERIA[test.kind].answer][:1]
+            failed = [test for test in failed if CRITERIA[test.kind].answer]
+            failed = [test for test in failed if self._is_why(test)][:1]
         failed = sorted(failed, key=lambda test: [*CRITERIA, test.kind].index(test.kind))
         plain = list(dict.fromkeys(test.problem.partition(": ")[0] for test in failed))
         return "; ".join([*plain[:2], "and more"][: max(len(plain), 1)])
+
+    def _is_why(self, test: Test) -> bool:
+        """Whether a test says why nothing can be told, or why there is one factor."""
+        if np.isnan(self.probability) or not self.fails("probability"):
+            return True
+        unlikely = self.probability < CRITERIA["probability"].limit
+        return (test.name == "probability") == unlikely
 
     @property
     def reason(self) -> str:
@@ -237,7 +268,11 @@ class Evidence(Tested):
         "one factor"; "no product" if there are several directions, but no product of them; "cannot
         tell" if samples are too few, too noisy or too uneven.
         """
-        return answer_of(self.tests) if self.verdict == "none" else self.verdict
+        if self.verdict != "none":
+            return self.verdict
+        if self.probability < CRITERIA["probability"].limit:
+            return "cannot tell"
+        return answer_of(test for test in self.tests if self._is_why(test))
 
     @property
     def advice(self) -> str:
@@ -250,6 +285,9 @@ class Evidence(Tested):
             return known.clusters
         if self.n_factors < 2:
             known = replace(known, n_samples=None)
+        if self.verdict in ("product", "separable"):
+            # The factors are right; what else their coordinates are good for is to be said.
+            failed = [kind for kind in failed if CRITERIA[kind].coordinates == "right"]
         if self.verdict == "one factor":
             # One curve is an answer, and few samples show it.
             failed = [kind for kind in failed if kind in (*OF_A_CURVE, "samples")]
@@ -351,12 +389,12 @@ class Evidence(Tested):
             sentences = [_sentence(self.reason)]
         else:
             sentences = [_sentence(f"{failed} of {total} tests failed: {self.reason}")]
-        if self.verdict in ("product", "separable"):
+        if self.verdict in ("product", "separable") and not failed:
             sentences.append(SENSES.get(self.sense, ""))
         if self.verdict == "separable" and self.warp is not None:
             sentences.append(str(self.warp))
         sentences += [*self._symmetries_in_words(), *self._terms_in_words()]
-        sentences += [*self._numbers_in_words(), _sentence(self.details)]
+        sentences += [*self._costs_in_words(), *self._numbers_in_words(), _sentence(self.details)]
         return " ".join(filter(None, sentences))
 
     @property
@@ -375,6 +413,12 @@ class Evidence(Tested):
         shares = enumerate(map(percent, self.probabilities), start=1)
         known = [f"factor {number} {share}" for number, share in shares if share]
         return ", ".join(known) if self.verdict == "partial" else ""
+
+    def _costs_in_words(self) -> Iterator[str]:
+        """A sentence on the tests that cost the result most."""
+        if self.costs:
+            without = listed([f"{in_quotes(name)} {percent(p)}" for name, p in self.costs[:3]])
+            yield f"It would be more probable without what costs it most: without {without}."
 
     def _symmetries_in_words(self) -> Iterator[str]:
         """Sentences on symmetries that tell the shape."""
@@ -440,6 +484,11 @@ def percent(share: float) -> str:
     ('99 %', '71 %', '1 %', '')
     """
     return "" if np.isnan(share) else f"{np.clip(round(100 * share), 1, 99)} %"
+
+
+def in_quotes(name: str) -> str:
+    """Return the name of a test as it stands in a sentence."""
+    return f'"{name}"'
 
 
 def _sentence(phrase: str) -> str:

@@ -1,26 +1,24 @@
-"""How often results with such tests are right, as learnt from random problems.
+"""How often results are right of which such numbers were measured, as learnt from random problems.
 
-The log odds of a result are a sum over its shortcomings: each test adds what a table says of how
-far it is from its limit, and never more where it is farther on the wrong side. The table,
-`probability.json`, is made by `python -m studies.judgement`.
+Boosted trees lead from the numbers to log odds, which never rise with a shortcoming. The trees,
+`judge.npz`, are made by `python -m studies.judgement`.
 """
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import dataclass, fields
+from functools import cache, cached_property
 from importlib.resources import files
 
 import numpy as np
 from scipy.special import expit, logit
 
 from manifactor.judging.measure import Test
-from manifactor.judging.table import CRITERIA
+from manifactor.judging.table import CRITERIA, SENSES
 
-# Shortcomings that the table has log odds at, which are interpolated between: 0 is as good as can
-# be, 1 is at the limit of a test.
-KNOTS = (0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 5.0)
-MOST = KNOTS[-1]
+# Shortcomings are 1 at the limit of a test, and this where nothing could be worse.
+MOST = 20.0
+# What is said, at most, of samples unlike all that the trees were learnt from.
+MOST_OF_UNLIKE = 0.9
 
 
 @dataclass(frozen=True)
@@ -30,12 +28,7 @@ class Sampling:
     n_samples: int
     dimension: float
     spread: float  # of their density; nan where only distances are known
-
-    @property
-    def is_known(self) -> bool:
-        """Whether such samples are among those that the table was learnt from."""
-        lowest, highest = _table()["dimension"]
-        return self.n_samples >= _table()["samples"][0] and lowest <= self.dimension <= highest
+    n_columns: int = 0  # as prepared; 0 where only distances are known
 
     @property
     def is_uneven(self) -> bool:
@@ -43,12 +36,30 @@ class Sampling:
         return self.spread > CRITERIA["evenness"].limit
 
     @property
-    def shortcomings(self) -> dict[str, float]:
-        """How few and how uneven the samples are, in how many dimensions."""
+    def inputs(self) -> dict[str, float]:
+        """How many samples there are, how uneven, in how many dimensions and columns."""
         return {
-            "few samples": np.log2(4000 / self.n_samples),
-            "uneven": 0.0 if np.isnan(self.spread) else self.spread / CRITERIA["evenness"].limit,
-            "dimensions of the data": self.dimension - 1,
+            "samples": np.log2(self.n_samples),
+            "density": self.spread,
+            "dimension": self.dimension,
+            "columns": np.log2(self.n_columns) if self.n_columns else np.nan,
+        }
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """How far the factors of other models agree with those of a result."""
+
+    r2: tuple[float, ...] = ()  # of each other model that shows several factors, matched
+
+    @property
+    def inputs(self) -> dict[str, float]:
+        """How far the two best of them differ, and how many there are."""
+        best = sorted(self.r2, reverse=True)
+        names = "disagreement", "second disagreement"
+        return {
+            **{name: 1 - r2 for name, r2 in zip(names, best, strict=False)},
+            "other results": float(len(best)),
         }
 
 
@@ -74,90 +85,179 @@ def shortcoming(test: Test) -> float:
     return float(np.clip(far, 0, MOST))
 
 
-def of_several(
-    sense: str,
-    tests: Iterable[Test],
-    dimensions: Sequence[int],
-    confidence: float,
-    confirmed: float,
-    sampling: Sampling,
-) -> dict[str, float]:
-    """Return the shortcomings of a result with several factors of such dimensions.
-
-    From the least mean confidence of a factor, and the R^2 with the same factors in another sense,
-    nan where no other sense was tried.
-    """
+def shortcomings(tests: Iterable[Test]) -> dict[str, float]:
+    """Return the shortcomings of tests by their kinds: the largest over the terms of a sum."""
     found: dict[str, float] = {}
     for test in tests:
-        # A sum tells how well the axes of a Gaussian cloud are known, by a test of its own.
-        if (sense, test.kind) == ("sum", "identified"):
-            continue
         found[test.kind] = max(found.get(test.kind, 0.0), shortcoming(test))
+    return found
+
+
+def with_totals(inputs: Mapping[str, float]) -> dict[str, float]:
+    """Return inputs with what their shortcomings add up to."""
+    far = {name: value for name, value in inputs.items() if name in CRITERIA}
+    return {
+        **inputs,
+        "failed tests": float(sum(value > 1 for value in far.values())),
+        "tests near their limits": float(sum(value > 0.7 for value in far.values())),
+        "wrong coordinates": float(
+            sum(value > 1 and CRITERIA[name].coordinates == "wrong" for name, value in far.items())
+        ),
+        "largest shortcoming": max(far.values(), default=0.0),
+        # One number that is far beyond its limit does not hide the others.
+        "all shortcomings": float(sum(min(value, 3.0) for value in far.values())),
+    }
+
+
+def of_several(
+    model: str,
+    sense: str,
+    tests: Sequence[Test],
+    shapes: Sequence[tuple[str, int]],
+    confidence: float,
+    agreement: Agreement,
+    sampling: Sampling,
+) -> dict[str, float]:
+    """Return what the probability of several factors follows from.
+
+    `shapes` has the topology and the dimension of each factor, `confidence` is the least mean
+    confidence of a factor.
+    """
+    topologies = [topology for topology, _ in shapes]
+    over = sum(dimension for _, dimension in shapes) - sampling.dimension
+    return {
+        **with_totals(shortcomings(tests)),
         # Straight terms that leave nothing: any cloud in as many directions is such a sum, and only
         # independence tells.
-        if test.name == "sum" and test.value > 1 - 1e-6:
-            found["straight terms"] = 1.0
-    alone = {"not in another sense": MOST * (1 - confirmed)}
-    if np.isnan(confirmed):
-        alone = {"no other sense": 1.0}
-    over = (sum(dimensions) - sampling.dimension) / CRITERIA["dimensions"].limit
-    return {
-        **found,
-        **sampling.shortcomings,
-        "more dimensions": over,
-        "fewer dimensions": -over,
-        "uncertainty of coordinates": MOST * (1 - confidence),
-        **alone,
+        "straight terms": float(any(t.name == "sum" and t.value > 1 - 1e-6 for t in tests)),
+        **sampling.inputs,
+        **agreement.inputs,
+        "more dimensions": max(over, 0.0),
+        "fewer dimensions": max(-over, 0.0),
+        "uncertainty of coordinates": 1 - confidence,
+        "factors": float(len(shapes)),
+        "surfaces": float(topologies.count("other")),
+        "circles": float(topologies.count("circle")),
+        **{f"sense {name}": float(sense == name) for name in SENSES},
+        "pieces of samples": float(model == "pieces"),
     }
 
 
-def kind_of_several(sense: str, count: int) -> str:
-    """Return the kind of a result that its log odds start from.
+def of_one(
+    curve: str, tests: Iterable[Test], right: float, true: float, sampling: Sampling
+) -> dict[str, float]:
+    """Return what the probability of one factor follows from.
 
-    >>> kind_of_several("sum", 2), kind_of_several("sum", 4)
-    ('sum', 'sum of three or more')
+    `curve` is "interval", "circle" or "", `tests` are those of all models that show one factor,
+    `right` and `true` are the greatest probabilities of a division into several factors.
     """
-    return sense if count == 2 else f"{sense} of three or more"
-
-
-def kind_of_one(curve: str, tests: Sequence[Test]) -> str:
-    """Return the kind of one factor: a curve, or the reason why it was not divided."""
-    failed = [test.kind for test in tests if not test.passed]
-    return "curve" if curve else (failed or [""])[-1]
-
-
-def of_one(best: float, sampling: Sampling) -> dict[str, float]:
-    """Return the shortcomings of one factor, beside a division of some probability."""
-    return {"other result": MOST * best, **sampling.shortcomings}
-
-
-def of_factor(of_all: float, leakage: float, confidence: float) -> dict[str, float]:
-    """Return the shortcomings of one of several factors.
-
-    From the probability that all of them are right, the largest R^2 with another one, and the mean
-    confidence of coordinates on it.
-    """
-    odds = logit(np.clip(of_all, 1e-6, 1 - 1e-6))
     return {
-        "result": MOST * (0.5 - odds / 10),
-        "own leakage": leakage / CRITERIA["leakage"].limit,
-        "uncertainty of coordinates": MOST * (1 - confidence),
+        **shortcomings(tests),
+        **sampling.inputs,
+        "right division": right,
+        "true division": true,
+        "curve": float(bool(curve)),
+        "circle": float(curve == "circle"),
     }
 
 
-def probability(part: str, kind: str, shortcomings: Mapping[str, float]) -> float:
-    """Return how often such results were right by a part of the table: several, one or factor."""
-    return float(expit(log_odds(_table()[part], kind, shortcomings)))
+def of_factor(topology: str, of_all: float, leakage: float, confidence: float) -> dict[str, float]:
+    """Return what the probability of one of several factors follows from.
+
+    That all of them are right, the largest R^2 with another one, and the mean confidence of
+    coordinates on it.
+    """
+    return {
+        "all factors": logit(np.clip(of_all, 1e-6, 1 - 1e-6)),
+        "own leakage": leakage,
+        "uncertainty of coordinates": 1 - confidence,
+        "surface": float(topology == "other"),
+        "circle": float(topology == "circle"),
+    }
 
 
-def log_odds(table: Mapping, kind: str, shortcomings: Mapping[str, float]) -> float:
-    """Return the log odds of a result by a part of a table."""
-    known = table["log odds"]
-    return table["kinds"].get(kind, 0.0) + sum(
-        np.interp(far, KNOTS, known[name]) for name, far in shortcomings.items() if name in known
-    )
+@dataclass(frozen=True)
+class Trees:
+    """Boosted trees: a node asks whether an input is below a threshold; a leaf leads to itself.
+
+    All arrays of nodes have shape (n_trees, n_nodes).
+    """
+
+    names: np.ndarray  # of the inputs
+    usual: np.ndarray  # median input of right results
+    lowest: np.ndarray  # of the inputs that were learnt from, but for a few
+    highest: np.ndarray
+    asked: np.ndarray  # number of the input that a node asks for
+    threshold: np.ndarray
+    missing_below: np.ndarray  # whether an input that is not known counts as below
+    below: np.ndarray  # number of the next node
+    above: np.ndarray
+    odds: np.ndarray
+    line: np.ndarray  # start, and slope: from the sum of odds to log odds of unseen families
+
+    def row(self, inputs: Mapping[str, float]) -> np.ndarray:
+        """Return inputs in the order of the trees; nan for those that are not known."""
+        return np.array([inputs.get(name, np.nan) for name in self.names], float)
+
+    def log_odds(self, rows: np.ndarray) -> np.ndarray:
+        """Return the log odds of rows of inputs, (n, n_inputs)."""
+        rows = np.atleast_2d(rows)
+        trees = np.arange(len(self.asked))
+        node = np.zeros((len(rows), len(trees)), int)
+        while True:
+            value = np.take_along_axis(rows, self.asked[trees, node], axis=1)
+            is_below = value <= self.threshold[trees, node]
+            is_below |= np.isnan(value) & self.missing_below[trees, node]
+            further = np.where(is_below, self.below[trees, node], self.above[trees, node])
+            if (further == node).all():
+                break
+            node = further
+        return self.line[0] + self.line[1] * self.odds[trees, node].sum(axis=1)
+
+    def is_unlike(self, inputs: Mapping[str, float], names: Iterable[str]) -> bool:
+        """Return whether inputs lie outside of what the trees were learnt from."""
+        row = self.row(inputs)
+        far = (row < self.lowest) | (row > self.highest)
+        return bool(far[np.isin(self.names, list(names))].any())
+
+    @cached_property
+    def shortcomings(self) -> list[str]:
+        """Names of the inputs that are tests."""
+        return [name for name in self.names if name in CRITERIA]
 
 
 @cache
-def _table() -> dict:
-    return json.loads(files(__package__).joinpath("probability.json").read_text())
+def trees_of(part: str) -> Trees:
+    """Return the trees of a part: "right", "true", "one" or "factor"."""
+    with np.load(str(files(__package__).joinpath("judge.npz")), allow_pickle=False) as stored:
+        return Trees(*(stored[f"{part} {each.name}"] for each in fields(Trees)))
+
+
+def probability(part: str, inputs: Mapping[str, float]) -> float:
+    """Return how often results with such inputs are right."""
+    trees = trees_of(part)
+    said = float(expit(trees.log_odds(trees.row(inputs)))[0])
+    return min(said, MOST_OF_UNLIKE) if is_unlike(part, inputs) else said
+
+
+def is_unlike(part: str, inputs: Mapping[str, float]) -> bool:
+    """Return whether samples are unlike those of the problems that the trees were learnt from."""
+    return trees_of(part).is_unlike(inputs, ("samples", "dimension", "columns"))
+
+
+def costs(part: str, inputs: Mapping[str, float]) -> list[tuple[str, float]]:
+    """Return the tests that cost a result most, and how probable it would be without each.
+
+    At most three, which cost a fiftieth or more.
+    """
+    trees, now = trees_of(part), probability(part, inputs)
+    row = trees.row(inputs)
+    numbers = {name: number for number, name in enumerate(trees.names)}
+    without = {}
+    for name in trees.shortcomings:
+        number = numbers[name]
+        if row[number] > trees.usual[number]:
+            mended = with_totals({**inputs, name: float(trees.usual[number])})
+            without[name] = probability(part, mended)
+    ordered = sorted(without.items(), key=lambda item: -item[1])
+    return [(name, said) for name, said in ordered if said >= now + 0.02][:3]

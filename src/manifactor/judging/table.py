@@ -134,6 +134,10 @@ def _of_pieces(candidate, facts) -> Measurement | None:
     return Measurement(told, words={"pieces": len(facts.pieces.level)})
 
 
+def _shapes_of(candidate) -> str:
+    return " and ".join(factor.shape for factor in candidate.factors)
+
+
 def _groups(candidate, facts) -> Measurement:
     count = len(candidate.factors)
     asked = facts.n_asked or count
@@ -901,26 +905,24 @@ MEASURES: tuple[Measure, ...] = (
     ),
     Measure(
         "probability",
-        # On 1,750 random problems, limits from .3 to .5 gave as many right answers, within 1 %.
-        0.4,
-        "one factor: how often the best division into several factors is right, by its tests",
-        "no division into several factors is likely: those into {found} factors with such tests "
-        "are right in {value:.0%} of random problems, where {limit:.0%} are needed",
+        0.5,
+        "one factor: how often the likeliest division into several factors is right, by its tests",
+        "no division into several factors is likely, and one factor is not either: the likeliest "
+        "division, into {shapes}, is right in {value:.0%} of random problems with such tests "
+        "(`choose(1)` shows it)",
         AS_ONE_RATED.format(11, 21),
         answer="cannot tell",
-        of=lambda c, f: Measurement(c.probability, words={"found": len(c.factors)}),
+        of=lambda c, f: Measurement(c.instead.probability, words={"shapes": _shapes_of(c.instead)}),
         models={"unlikely"},
     ),
     Measure(
         "certainty",
-        # Of 5,859 results that passed all other tests of a product, by members of families that
-        # were left out, 96 % were right: 98 % of those above the limit, 82 % of those below it.
         0.9,
-        "how often results that pass all other tests on such samples are right",
-        "such results are wrong too often: all other tests were passed, but on such samples that "
-        "is right in {value:.0%} of random problems only, where {limit:.0%} are asked for",
-        of=lambda c, f: Measurement(c.probability, words={"found": len(c.factors)}),
-        models={"likely"},
+        "how often results with such tests are right",
+        "such results are wrong too often: {value:.0%} of random problems with such tests were "
+        "right, where {limit:.0%} are asked for",
+        of=lambda c, f: Measurement(c.probability),
+        models={"rated"},
     ),
     Measure(
         "reliability",

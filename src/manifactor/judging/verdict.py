@@ -1,7 +1,6 @@
 """The verdict: what was measured of the best candidate becomes evidence, in one place."""
 
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 import scipy.sparse as sp
@@ -14,12 +13,12 @@ from manifactor.judging.evidence import (
     DataKnown,
     Evidence,
     NoProductStructureWarning,
-    answer_of,
     verdict_of,
 )
 from manifactor.judging.probability import (
-    kind_of_one,
-    kind_of_several,
+    Agreement,
+    costs,
+    is_unlike,
     of_factor,
     of_one,
     of_several,
@@ -35,51 +34,53 @@ from manifactor.statistics import NOT_MEASURED, leaves_noise
 UNRATED = {"triplets", "no triplets", "line", "asked"}
 
 
-def probability_of(candidate: Candidate, confirmed: float) -> float:
-    """Return how often such results are right; 0 for one factor, nan where it is not known.
-
-    `confirmed` is the R^2 with the same factors of another model, nan where there is none.
-    """
+def inputs_of(candidate: Candidate, agreement: Agreement = Agreement()) -> dict[str, float]:
+    """Return what the probability of several factors follows from."""
     factors = candidate.factors
-    if len(factors) < 2:
-        return 0.0
-    faults = of_several(
+    return of_several(
+        candidate.model,
         candidate.sense,
         candidate.tests,
-        [factor.dimension for factor in factors],
+        [(factor.topology, factor.dimension) for factor in factors],
         min(factor.confidence.mean() for factor in factors),
-        confirmed,
+        agreement,
         candidate.facts.sampling,
     )
-    return probability("several", kind_of_several(candidate.sense, len(factors)), faults)
+
+
+def with_probability(candidate: Candidate, agreement: Agreement = Agreement()) -> Candidate:
+    """Return a candidate with how often such results are right, and how often true; 0 for one."""
+    if len(candidate.factors) < 2:
+        return replace(candidate, probability=0.0, true=0.0)
+    inputs = inputs_of(candidate, agreement)
+    right = probability("right", inputs)
+    true = max(right, probability("true", inputs))
+    return replace(candidate, probability=right, true=true, inputs=inputs)
 
 
 def evidence_of(
-    candidate: Candidate,
-    factors: tuple[Factor, ...],
-    *,
-    highest: float,
-    symmetries: Symmetries | None,
+    candidate: Candidate, factors: tuple[Factor, ...], *, symmetries: Symmetries | None
 ) -> tuple[Evidence, tuple[Warned, ...], tuple[Warned, ...]]:
     """Return the evidence on factors, and warnings of columns and of a verdict of "none".
 
-    `highest` is the probability of the best division into several factors, which one factor is
-    weighed against; `symmetries` are those of a shape that looks the same everywhere.
+    `symmetries` are those of a shape that looks the same everywhere.
     """
     facts, noise = candidate.facts, candidate.facts.drawn.noise
-    curve = _curve(candidate, factors)
-    details = candidate.details
-    if candidate.operator.path is not None:
-        scales = ", ".join(f"{2 * candidate.operator.time / rate:.3g}" for rate in candidate.rates)
-        details = "; ".join(filter(None, [details, f"time scales of the factors: {scales}"]))
-    right, parts = _probabilities(candidate, factors, curve, highest)
-    verdict = partial(verdict_of, n_factors=len(factors), sense=candidate.sense, curve=curve)
-    if verdict(candidate.tests) == "product" and parts:
-        candidate = measured(replace(candidate, probability=right), {"likely"})
+    curve, several = _curve(candidate, factors), len(factors) > 1
+    right, parts = NOT_MEASURED, ()
+    if candidate.sense != "dynamics" and not candidate.kinds & UNRATED:
+        if several:
+            if np.isnan(candidate.probability):  # no other model was tried
+                candidate = with_probability(candidate)
+            right, parts = candidate.probability, _of_each(candidate)
+            candidate = measured(candidate, {"rated"})
+        else:
+            right = _of_whole(candidate, curve)
+            parts = (right,)
     # After all else, so that the factors are the same with and without it.
-    if noise is not None and verdict(candidate.tests) != "none":
+    if noise is not None and (several or curve):
         candidate = measured(candidate, {"noise"})
-    said = verdict(candidate.tests)
+    said = verdict_of(candidate.tests, len(factors), candidate.sense, curve)
     known, remark, warned = _data_known(candidate, factors, said)
     # The random problems had neither such noise nor such columns.
     if candidate.fails("reliability") or known.columns:
@@ -92,7 +93,7 @@ def evidence_of(
         leakage=candidate.leakage,
         null=candidate.null,
         dependence=candidate.dependence,
-        details=f"{remark} {details[:1].upper()}{details[1:]}".strip() if remark else details,
+        details=_details(candidate, remark),
         sense=candidate.sense,
         known=known,
         terms=candidate.terms,
@@ -101,6 +102,7 @@ def evidence_of(
         curve=curve,
         probability=right,
         probabilities=parts,
+        costs=() if np.isnan(right) or not several else tuple(costs("right", candidate.inputs)),
         shapes=tuple(factor.shape for factor in factors),
     )
     none = said == "none" and facts.n_asked != 1
@@ -117,33 +119,36 @@ def _curve(candidate: Candidate, factors: tuple[Factor, ...]) -> str:
     return whole.topology if curve else ""
 
 
-def _probabilities(
-    candidate: Candidate, factors: tuple[Factor, ...], curve: str, highest: float
-) -> tuple[float, tuple[float, ...]]:
-    """Return how often such a result is right, and each of its factors by itself.
-
-    Nothing is said of samples unlike those of the problems learnt from, nor where the answer is
-    that it cannot be told.
-    """
-    several, facts = len(factors) > 1, candidate.facts
-    unknown = not several and not curve and answer_of(candidate.tests) == "cannot tell"
-    unlike = candidate.sense == "dynamics" or candidate.kinds & UNRATED
-    if unknown or unlike or not facts.sampling.is_known:
-        return NOT_MEASURED, ()
-    if not several:
-        kind = kind_of_one(curve, candidate.tests)
-        right = probability("one", kind, of_one(highest, facts.sampling))
-        return right, (right,)
-    right = candidate.probability
-    if np.isnan(right):  # no other model was tried
-        right = probability_of(candidate, np.nan)
-    leakage, parts = candidate.leakage, []
+def _of_each(candidate: Candidate) -> tuple[float, ...]:
+    """Return how often each of several factors is right by itself."""
+    right, leakage, parts = candidate.probability, candidate.leakage, []
     leaks = np.fmax(np.nanmax(leakage, axis=0), np.nanmax(leakage, axis=1))
-    for factor, leak in zip(factors, leaks, strict=True):
-        faults = of_factor(right, leak, factor.confidence.mean())
+    for factor, leak in zip(candidate.factors, leaks, strict=True):
+        inputs = of_factor(factor.topology, right, leak, factor.confidence.mean())
         # All factors are right at most as often as one of them.
-        parts.append(max(right, probability("factor", factor.topology, faults)))
-    return right, tuple(parts)
+        parts.append(max(right, probability("factor", inputs)))
+    return tuple(parts)
+
+
+def _of_whole(candidate: Candidate, curve: str) -> float:
+    """Return how often such samples are one factor, and its coordinate is right."""
+    division = candidate.instead
+    right, true = (division.probability, division.true) if division else (0.0, 0.0)
+    tests = candidate.undivided or candidate.tests
+    inputs = of_one(curve, tests, right, true, candidate.facts.sampling)
+    return probability("one", inputs)
+
+
+def _details(candidate: Candidate, remark: str) -> str:
+    """Return remarks of the method, on time scales, and on samples unlike all others."""
+    details = [candidate.details]
+    if candidate.operator.path is not None:
+        scales = ", ".join(f"{2 * candidate.operator.time / rate:.3g}" for rate in candidate.rates)
+        details.append(f"time scales of the factors: {scales}")
+    if candidate.inputs and is_unlike("right", candidate.inputs):
+        details.append("the samples are unlike all that the probability was learnt from")
+    said = "; ".join(filter(None, details))
+    return f"{remark} {said[:1].upper()}{said[1:]}".strip() if remark else said
 
 
 def _data_known(

@@ -1,37 +1,57 @@
-import json
-from importlib.resources import files
-
 import numpy as np
 import pytest
 
 from manifactor.judging.probability import (
-    KNOTS,
     MOST,
+    MOST_OF_UNLIKE,
+    Agreement,
     Sampling,
-    kind_of_several,
+    costs,
+    is_unlike,
     of_several,
     probability,
     shortcoming,
+    trees_of,
 )
-from manifactor.judging.table import CRITERIA, OF_SAMPLES
+from manifactor.judging.table import CRITERIA
 
-TABLE = json.loads(
-    files("manifactor.judging").joinpath("probability.json").read_text(encoding="utf-8")
-)
-MANY = Sampling(3000, 2.0, 0.1)
+MANY = Sampling(2000, 2.0, 0.1, 3)
+# Of a product of two curves.
+GOOD = {
+    "completeness": 1.0,
+    "product": 0.95,
+    "undivided": 1.0,
+    "agreement": 0.99,
+    "leakage": 0.02,
+    "folds": 0.0,
+    "filling": 0.0,
+    "skew": 0.0,
+    "crossing": 0.0,
+    "modulation": 0.05,
+    "modulation in data": 0.02,
+    "hidden direction": 0.02,
+    "explained": 0.99,
+    "dimensions": 0.0,
+    "lowest functions": 1.0,
+    "parts": 0.9,
+}
 
 
-@pytest.mark.parametrize("part", ["several", "one", "factor"])
-def test_a_larger_shortcoming_never_makes_a_result_likelier(part):
-    for odds in TABLE[part]["log odds"].values():
-        assert len(odds) == len(KNOTS)
-        assert odds[0] == 0
-        assert (np.diff(odds) <= 0).all()
+def inputs(sampling=MANY, confidence=1.0, agreement=Agreement((0.99,)), **values):
+    tests = [CRITERIA[name].judge(value) for name, value in (GOOD | values).items()]
+    shapes = [("interval", 1), ("circle", 1)]
+    return of_several("geometry", "geometry", tests, shapes, confidence, agreement, sampling)
 
 
-def test_every_sense_of_samples_has_log_odds_to_start_from():
-    kinds = {kind_of_several(sense, count) for sense in OF_SAMPLES for count in (2, 3)}
-    assert kinds <= set(TABLE["several"]["kinds"])
+@pytest.mark.parametrize("part", ["right", "true", "factor"])
+def test_a_larger_shortcoming_never_makes_a_result_likelier(rng, part):
+    trees = trees_of(part)
+    rows = rng.uniform(trees.lowest, trees.highest, size=(200, len(trees.names)))
+    falling = {*trees.shortcomings, "disagreement", "uncertainty of coordinates", "own leakage"}
+    for number in np.flatnonzero(np.isin(trees.names, [*falling])):
+        worse = rows.copy()
+        worse[:, number] += rng.uniform(0, 2, size=len(rows))
+        assert (trees.log_odds(worse) <= trees.log_odds(rows) + 1e-6).all()
 
 
 @pytest.mark.parametrize("name", ["leakage", "completeness", "independence", "folds", "samples"])
@@ -44,26 +64,30 @@ def test_the_shortcoming_of_a_test_is_one_at_its_limit_and_more_where_it_fails(n
     assert shortcoming(criterion.judge(np.nan)) == MOST
 
 
-def test_a_product_with_good_tests_is_likelier_than_one_with_failed_tests():
-    def right(leakage, samples, confidence=1.0, confirmed=1.0):
-        tests = (CRITERIA["leakage"].judge(leakage), CRITERIA["folds"].judge(0.0))
-        faults = of_several("geometry", tests, (1, 1), confidence, confirmed, samples)
-        return probability("several", "geometry", faults)
-
-    assert right(0.0, MANY) > 0.9 > right(0.5, MANY)
-    assert right(0.0, MANY) > right(0.0, Sampling(300, 2.0, 0.1))
-    assert right(0.0, MANY) > right(0.0, MANY, confidence=0.5)
-    # Another sense that shows the same tells more than none, and one that shows others less.
-    assert right(0.0, MANY) > right(0.0, MANY, confirmed=np.nan) > right(0.0, MANY, confirmed=0)
-
-
-def test_axes_of_a_gaussian_cloud_are_judged_by_their_own_test_in_a_sum():
-    tests = (CRITERIA["identified"].judge(2),)
-    assert "identified" in of_several("geometry", tests, (1, 1), 1.0, np.nan, MANY)
-    assert "identified" not in of_several("sum", tests, (1, 1), 1.0, np.nan, MANY)
+def test_a_product_with_good_tests_is_sure_and_bad_ones_cost_it_that():
+    assert probability("right", inputs()) > 0.95
+    bad = inputs(leakage=0.6, folds=0.3, filling=0.2)
+    assert probability("right", bad) < 0.5
+    # Other models that show other factors tell against it.
+    assert probability("right", inputs(agreement=Agreement((0.1,)))) < probability(
+        "right", inputs()
+    )
+    leaking = inputs(leakage=0.6)
+    (first, without), *_ = costs("right", leaking)
+    assert first == "leakage"
+    assert probability("right", leaking) < without <= probability("right", inputs())
+    assert costs("right", inputs()) == []
 
 
-def test_nothing_is_known_of_samples_unlike_those_of_the_table():
-    assert MANY.is_known
-    assert not Sampling(50, 2.0, 0.1).is_known
-    assert not Sampling(3000, 12.0, 0.1).is_known
+def test_less_is_said_of_samples_unlike_those_that_were_learnt_from():
+    assert not is_unlike("right", inputs())
+    for far in (Sampling(40, 2.0, 0.1, 3), Sampling(2000, 40.0, 0.1, 3)):
+        assert is_unlike("right", inputs(far))
+        assert probability("right", inputs(far)) <= MOST_OF_UNLIKE
+
+
+def test_unknown_inputs_go_where_those_of_the_problems_went():
+    trees = trees_of("right")
+    odds = trees.log_odds(trees.row({}))
+    assert np.isfinite(odds).all()
+    np.testing.assert_array_equal(odds, trees.log_odds(np.full((2, len(trees.names)), np.nan))[:1])
