@@ -87,7 +87,7 @@ def record(seed: int, *, family: str | None = None) -> dict:
 
 def _proposed(diffusion: Operator, X: np.ndarray, seed: int) -> list[Candidate]:
     """What each model proposes, and what the geometry proposes of more functions."""
-    facts = facts_of(Samples(X), DiffusionSettings(), FactoringSettings(), Stages(keeps=False))
+    facts = facts_of(Samples(X), DiffusionSettings(), FactoringSettings(), Stages())
     facts = replace(facts, operator=diffusion, is_free=True, streams={})
 
     def is_worth_it(name: str) -> Callable[[Facts, Sequence[Candidate]], bool]:

@@ -2,8 +2,8 @@
 
 import os
 import shutil
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -11,7 +11,7 @@ from typing import TypeVar
 import numpy as np
 
 from manifactor._support.errors import shell_line
-from manifactor._support.files import real_path, replace_folder
+from manifactor._support.files import real_path, remove, replace_folder
 from manifactor._support.progress import ProgressBars
 from manifactor._support.workers import Here, Processes, Workers, WorkersLost
 from manifactor.command import terminal
@@ -19,8 +19,7 @@ from manifactor.command.endings import say_what_is_left
 from manifactor.command.outputs import chosen_workers, own, require_new
 from manifactor.command.terminal import aligned, note, show
 from manifactor.estimators import ManifoldFactorizer
-from manifactor.operators.pipeline import kept_stages
-from manifactor.runs.archive import Checkpoints, is_run, load, other_fit, require_checkpoints
+from manifactor.runs.archive import KEY, Checkpoints, require_checkpoints
 from manifactor.runs.cost import Cost
 from manifactor.runs.folder import PARTS_FOLDER, require_new_run
 from manifactor.runs.options import BESIDE, FitOptions
@@ -33,7 +32,6 @@ from manifactor.runs.task import (
     Task,
     clear_away,
     finished_rows,
-    finished_runs,
     fit_side_by_side,
     forecast_side_by_side,
     named_tasks,
@@ -50,11 +48,6 @@ def fit(options: FitOptions) -> None:
     if any(source.fit(options) for source in sources()):
         return
     tasks = tasks_of(options)
-    if len(tasks) > 1 and options.reuse:
-        raise ValueError(
-            "--reuse works with one input and one view; "
-            f"got {len(tasks)}. Remove the option, or fit the views one by one."
-        )
     for name in ("bursts", "pairs"):
         if len(tasks) > 1 and getattr(options, name):
             raise ValueError(
@@ -66,11 +59,6 @@ def fit(options: FitOptions) -> None:
             "--cluster divides several inputs or views, particles of --all-views, or "
             "the rows of a large table among workers; this is one fit, which runs in "
             "one process on all cores. Leave it out."
-        )
-    if options.resume and options.reuse:
-        raise ValueError(
-            "--resume continues this run and --reuse starts from another one; "
-            "pass only one of them."
         )
     # Absolute, since "." and ".." have no name; a link keeps its own.
     first = Path(os.path.abspath(tasks[0].path))
@@ -84,9 +72,9 @@ def fit(options: FitOptions) -> None:
     elif options.dry_run:
         # Fewer views than cores share all of them.
         count = n_workers_of(options, Processes(min(Processes().count, len(tasks))))
-        show_cost(forecast_side_by_side(tasks, n_workers=count), of="view")
+        show_cost(forecast_side_by_side(tasks, n_workers=count))
     else:
-        _fit_views(tasks, out, options)
+        _fit_views(named_tasks(tasks), out, options)
 
 
 def tasks_of(options: FitOptions) -> list[Task]:
@@ -107,10 +95,6 @@ def _fit_one(task: Task, out: Path) -> None:
     """Fit one input, or print what that would cost."""
     options = task.options
     require_usable_out(out, options)
-    if options.reuse is not None and not is_run(Path(options.reuse)):
-        raise ValueError(
-            f"--reuse must name the folder of an earlier run; {options.reuse} is not one."
-        )
     opened = task.open()
     for text in opened.notes:
         note(text)
@@ -118,24 +102,15 @@ def _fit_one(task: Task, out: Path) -> None:
     # An archive may hold labels only: the name tells whether these are the samples.
     if path is not None and path.suffix.lower() == ".npz" and array_name(path) != "X":
         note(f"the samples are {array_name(path)!r}, the only array of {path}.")
-    n_workers = n_workers_of(options) if options.dry_run else 1
-    cost = task.forecast(opened, n_workers=n_workers)
-    on_device = options.device not in (None, "cpu") and not cost.device_memory
-    where = " on the CPU, and less on the device" if on_device else ""
+    # Too little memory is said before images are read.
+    cost = task.forecast(opened, n_workers=n_workers_of(options) if options.dry_run else 1)
     if options.dry_run:
-        show_cost(cost, where)
+        on_device = options.device not in (None, "cpu") and not cost.device_memory
+        show_cost(cost, " on the CPU, and less on the device" if on_device else "")
         return
-    note_long_fit(cost, where)
     given = task.read(opened)
     _note_constant_columns(given)
-    estimator, record = with_checkpoints(out, options, partial(task.fit, given, out))
-    # A stage has a time only if it was computed, and the search for neighbours is the first stage
-    # that an earlier run can save.
-    if options.reuse is not None and "neighbours" in estimator.timings_:
-        note(
-            f"nothing of {options.reuse} could be reused: its samples or settings differ. "
-            "--fit-samples is one of these settings."
-        )
+    estimator, record = with_checkpoints(task, out, partial(task.fit, given, out))
     show_result(estimator, record, out, "sample")
 
 
@@ -162,8 +137,6 @@ def require_usable_out(out: Path, options: FitOptions) -> None:
     require_checkpoints(folder)
     for each in (folder, folder / PARTS_FOLDER):
         clear_away(each)
-    if finished_runs(folder):
-        raise other_fit(folder, "they are of several inputs or views")
 
 
 def _note_constant_columns(given: Input) -> None:
@@ -202,21 +175,9 @@ def n_workers_of(options: FitOptions, otherwise: Workers = Here()) -> int:
         return workers.count
 
 
-def show_cost(cost: Cost, where: str = "", *, of: str = "part") -> None:
-    """Print the cost of a fit, and that of each of its parts, or views."""
-    dominant = ""
-    if of == "part":
-        longest = max(cost.parts, key=lambda part: part.seconds)
-        dominant = f", {longest.seconds / cost.seconds:.0%} of it {longest.name}"
-    show(f"The fit will take {cost}{where}{dominant}.\n", alone=True)
-    show(aligned(cost.as_rows(of)), alone=True)
-
-
-def note_long_fit(cost: Cost, where: str = "") -> None:
-    """Say what a fit will cost, if that is much."""
-    # Shorter fits are over before the forecast has been read.
-    if cost.seconds > 20:
-        note(f"the fit will take {cost}{where}.")
+def show_cost(cost: Cost, where: str = "") -> None:
+    """Print the memory that a fit takes."""
+    show(f"The fit will take {cost}{where}.", alone=True)
 
 
 # What an interrupted fit has left, beside the run folder that it was to write.
@@ -239,17 +200,17 @@ def _delete_checkpoints(folder: Path) -> None:
 
 
 def with_checkpoints(
+    task: Task,
     out: Path,
-    options: FitOptions,
     work: Callable[..., Found],
     *,
     check: Callable[[Workers], None] = lambda workers: None,
 ) -> Found:
-    """Do the work of a fit, and keep long stages until its run folder is written."""
-    folder = checkpoint_folder(out)
+    """Do the work of a fit, and keep finished pieces until its run folder is written."""
+    folder, options = checkpoint_folder(out), task.options
 
     def left() -> str:
-        # Stages of a few seconds are not written, so there may be nothing to resume.
+        # Most fits have no pieces.
         text = "checkpoints are kept; repeat the command with --resume to continue"
         return text if folder.is_dir() else ""
 
@@ -261,10 +222,8 @@ def with_checkpoints(
         check(workers)
         if not options.resume:
             _delete_checkpoints(folder)
-        stages = Checkpoints(folder, resume=options.resume)
-        if options.reuse is not None:
-            stages.kept = kept_stages(load(options.reuse).diffusion_).kept
-        found = work(overwrite=options.overwrite, stages=stages, callback=bars, workers=workers)
+        stages = Checkpoints(folder, task.key, bars)
+        found = work(overwrite=options.overwrite, stages=stages, workers=workers)
     shutil.rmtree(folder, ignore_errors=True)
     return found
 
@@ -272,25 +231,28 @@ def with_checkpoints(
 # Several inputs or views: a run folder for each.
 
 
-def _fit_views(tasks: Sequence[Task], out: Path, options: FitOptions) -> None:
+def _fit_views(tasks: Mapping[str, Task], out: Path, options: FitOptions) -> None:
     """Fit views at the same time and print one row for each."""
     require_new(out, mark=TABLE, overwrite=options.overwrite)
-    named, folder, n_done = named_tasks(tasks), checkpoint_folder(out), 0
+    folder, n_done = checkpoint_folder(out), 0
+    key = "\n".join(task.key for task in tasks.values())
     # Workers first: without them, nothing that was kept is deleted. They are gone when it is said
     # what is left.
     with (
-        _kept(folder, len(named)),
+        _kept(folder, tasks),
         chosen_workers(options.cluster, Processes(), device=options.device) as workers,
     ):
         if options.resume:
             require_checkpoints(folder)
-            n_done = len(finished_rows(named, folder))
-            note(f"{n_done} of {len(named)} views are finished; continuing with the others.")
         else:
             _delete_checkpoints(folder)
-            folder.mkdir()
-        with terminal.count_pieces(len(named), "views", n_done=n_done) as report:
-            rows = fit_side_by_side(named, folder, workers=workers, report=report)
+        Checkpoints(folder, key).open()
+        if options.resume:
+            n_done = len(finished_rows(tasks, folder))
+            note(f"{n_done} of {len(tasks)} views are finished; continuing with the others.")
+        with terminal.count_pieces(len(tasks), "views", n_done=n_done) as report:
+            rows = fit_side_by_side(tasks, folder, workers=workers, report=report)
+    (folder / KEY).unlink()
     replace_folder(folder, out)
     show(aligned([Row._fields, *rows]))
     failed = sum(row.verdict == FAILED for row in rows)
@@ -299,17 +261,17 @@ def _fit_views(tasks: Sequence[Task], out: Path, options: FitOptions) -> None:
 
 
 @contextmanager
-def _kept(folder: Path, total: int) -> Iterator[None]:
+def _kept(folder: Path, tasks: Mapping[str, Task]) -> Iterator[None]:
     """Keep the finished runs if anything stops the others; remove an empty folder."""
 
     def left() -> str:
         clear_away(folder)
-        n_done = len(finished_runs(folder))
+        n_done = len(finished_rows(tasks, folder))
         if not n_done:
-            with suppress(OSError):
-                folder.rmdir()
-        kept = f"{n_done} of {total} views are finished and kept; repeat the command with --resume"
-        return f"{kept} to continue" if n_done else ""
+            remove(folder)
+            return ""
+        kept = f"{n_done} of {len(tasks)} views are finished and kept"
+        return f"{kept}; repeat the command with --resume to continue"
 
     try:
         with say_what_is_left(left):

@@ -422,7 +422,7 @@ class DiffusionMap(SpectralEstimator):
     forecast_ : Forecast
         Memory and time that were expected.
     timings_ : dict
-        Seconds by stage, but for those that `stages` had kept.
+        Seconds by stage.
 
     Examples
     --------
@@ -464,7 +464,7 @@ class DiffusionMap(SpectralEstimator):
         self.verbose = verbose
 
     @without_weights
-    def fit(self, X, y=None, *, stages=None):
+    def fit(self, X, y=None):
         """Compute the spectrum of the samples.
 
         Parameters
@@ -472,8 +472,6 @@ class DiffusionMap(SpectralEstimator):
         X : array of shape (n_samples, n_features)
             Or images, of shape (n_samples, height, width) or (n_samples, height, width, 3).
         y : ignored
-        stages : Stages or None
-            Where finished stages are kept and looked up; by default, nowhere.
 
         Returns
         -------
@@ -483,8 +481,7 @@ class DiffusionMap(SpectralEstimator):
         X, fresh.image_shape_ = as_rows(X)
         with self._progress(self.callback) as callback:
             X = fresh._checked(X)
-            rng, seed = random_numbers(self.random_state)
-            stages = (stages or Stages(keeps=False)).start(callback, seed)
+            rng, stages = random_numbers(self.random_state), Stages(callback)
             with device_memory(), blas_threads(X):
                 found = diffuse(X, self._diffusion_settings(), stages=stages, rng=rng)
                 fresh.diffusion_ = found.settled()
