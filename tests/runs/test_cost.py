@@ -11,7 +11,7 @@ from manifactor.runs.task import Task
 
 def test_a_cost_reads_as_prose():
     assert str(Cost(1e9)) == "about 1.0 GB"
-    assert str(Cost(2e8, 3e9)) == "about 0.2 GB, 3.0 GB on the device"
+    assert str(Cost(2e8, 3e9)) == "about 0.2 GB and 3.0 GB on the device"
     assert str(Cost(2e8, 0.0, 4, 1e9)) == "about 0.2 GB, 1.0 GB on each of 4 workers"
     assert str(Cost(2e8, 0.0, 1, 1e9)) == "about 0.2 GB, 1.0 GB on the worker"
 

@@ -69,12 +69,14 @@ def fit(options: FitOptions) -> None:
         tasks, out = [task.anywhere for task in tasks], out.absolute()
     if len(tasks) == 1:
         _fit_one(tasks[0], out)
-    elif options.dry_run:
+        return
+    named = named_tasks(tasks)
+    if options.dry_run:
         # Fewer views than cores share all of them.
         count = n_workers_of(options, Processes(min(Processes().count, len(tasks))))
         show_cost(forecast_side_by_side(tasks, n_workers=count))
     else:
-        _fit_views(named_tasks(tasks), out, options)
+        _fit_views(named, out, options)
 
 
 def tasks_of(options: FitOptions) -> list[Task]:

@@ -237,14 +237,9 @@ def _require_resolved(spectrum: Spectrum, n_functions: int, walk: Affinity, *, f
 
 
 def forecast_diffusion(
-    settings: DiffusionSettings,
-    n_samples: int,
-    n_features: int,
-    *,
-    functions: Choice | None = None,
-    n_cores: int | None = None,
+    settings: DiffusionSettings, n_samples: int, n_features: int, *, functions: Choice | None = None
 ) -> Forecast:
-    """Return the memory and time that samples of this shape take, on their device."""
+    """Return the memory that samples of this shape take, on their device."""
     prepares = settings.preparation != "none" and not settings.own_search
     if n_features > MOST_COLUMNS and prepares:
         n_features = MOST_COMPONENTS  # only the samples can tell how many are kept
@@ -256,5 +251,4 @@ def forecast_diffusion(
     kind = str(settings.device).removeprefix("torch:").partition(":")[0]
     if kind == "cuda" and not settings.dense:
         return forecast_on_device(n_samples, n_features, **counts)
-    search = "custom" if settings.own_search else settings.neighbors
-    return forecast(n_samples, n_features, **counts, search=search, n_cores=n_cores)
+    return forecast(n_samples, n_features, **counts)

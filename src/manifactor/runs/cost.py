@@ -4,7 +4,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from manifactor._support.memory import available_memory
 from manifactor.operators.forecast import Forecast, as_size
 from manifactor.runs.folder import most_rows
 from manifactor.runs.sources import Input, Opened
@@ -14,27 +13,17 @@ PROCESS_BYTES = 2e8
 
 
 @dataclass(frozen=True)
-class Cost:
-    """Memory of a command, in bytes; ``str()`` reads as prose."""
+class Cost(Forecast):
+    """Memory of a command; ``str()`` reads as prose."""
 
-    memory: float  # of this process, at its peak
-    device_memory: float = 0.0
     n_workers: int = 1  # with one, this process does all the work
-    worker_memory: float = 0.0  # of each worker; 0 without any
-
-    @property
-    def fits(self) -> bool:
-        """Whether this machine has the memory."""
-        return self.memory <= available_memory()
+    worker_memory: float = 0.0  # bytes of each worker; 0 without any
 
     def __str__(self) -> str:
-        sizes = [f"about {as_size(self.memory)}"]
-        if self.worker_memory:
-            which = "the worker" if self.n_workers == 1 else f"each of {self.n_workers} workers"
-            sizes.append(f"{as_size(self.worker_memory)} on {which}")
-        if self.device_memory:
-            sizes.append(f"{as_size(self.device_memory)} on the device")
-        return ", ".join(sizes)
+        if not self.worker_memory:
+            return super().__str__()
+        which = "the worker" if self.n_workers == 1 else f"each of {self.n_workers} workers"
+        return f"{super().__str__()}, {as_size(self.worker_memory)} on {which}"
 
 
 def cost_of_input(opened: Opened, fitting: Forecast, n_fitted: int, *, n_workers: int = 1) -> Cost:

@@ -47,7 +47,7 @@ from manifactor.runs.places import (
     table_as_csv,
     table_columns,
 )
-from manifactor.runs.record_form import require_form
+from manifactor.runs.record_form import RUN_RECORD, misfit
 from manifactor.runs.sources import sources
 from manifactor.tables.stores import StoredTable, open_store
 
@@ -232,8 +232,9 @@ def read_record(folder: Path) -> dict:
         if record["format"] != f"{FORMAT} run":
             raise ValueError("it is not a record of a run")
         version, versions = record["version"], record["versions"]
-        if version in READABLE_VERSIONS or not isinstance(versions, dict):
-            require_form(record)
+        readable = version in READABLE_VERSIONS or not isinstance(versions, dict)
+        if readable and (problem := misfit(record, RUN_RECORD)):
+            raise ValueError(problem)
     except KeyError as error:
         raise damaged(path, f"it lacks {error}") from error
     except (ValueError, TypeError, RecursionError) as error:
