@@ -75,14 +75,12 @@ def diffuse(
     functions = choices.get("functions")
     with stages.timed("neighbours"):
         graph = search_neighbors(samples, metric, settings=settings)
-    graph = graph.with_search(samples, settings.n_jobs, metric)
     walk = walk_on(samples, graph, settings, functions, metric=metric, stages=stages, rng=rng)
     made = {"preparation": preparation, **_choices(measured, walk, settings, functions)}
     if transformation is not None:
         made = {"transformation": replace(asked, value=transformation), **made}
     if functions is not None:  # the method needs no more of them
         settings = replace(settings, n_functions=len(walk.spectrum.eigenvalues))
-    walk = replace(walk, graph=walk.graph.with_search(samples, settings.n_jobs, metric))
     return _operator(measured, walk, settings, made)
 
 

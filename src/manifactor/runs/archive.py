@@ -238,11 +238,7 @@ def load(path):
         if manifest["format"] != FORMAT:
             raise KeyError("format")
         version, written_by = manifest["version"], manifest["written_by"]
-    if version not in READABLE_VERSIONS:
-        raise ValueError(
-            f"{path} has archive version {version}; this release reads versions {OLDEST_VERSION} "
-            f"to {ARCHIVE_VERSION}. Read it with manifactor {written_by}, or fit again."
-        )
+    require_version(path, version, written_by, "archive version")
     with _refuse(*damage):
         fit = _read_fit(renewed(manifest, version), arrays)
     with _refuse(*damage, errors=(ValueError,)):  # a parameter that no fit accepts
@@ -312,6 +308,15 @@ def _plain(value):
     if isinstance(value, np.generic | np.ndarray):
         return value.tolist()
     return "auto" if hasattr(value, "transform") else None
+
+
+def require_version(path: Path, version: object, written_by: str, what: str = "version") -> None:
+    """Refuse a file of a version that this release does not read."""
+    if version not in READABLE_VERSIONS:
+        raise ValueError(
+            f"{path} has {what} {version}; this release reads versions {OLDEST_VERSION} to "
+            f"{ARCHIVE_VERSION}. Read it with manifactor {written_by}, or fit again."
+        )
 
 
 def is_run(folder: Path) -> bool:

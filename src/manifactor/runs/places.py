@@ -14,6 +14,8 @@ from manifactor._support.parameters import require_count
 from manifactor.factors.loadings import Loadings
 from manifactor.factors.shapes import on_circle, on_line
 
+ARRAYS = ("coordinate", "confidence", "deviation", "angles")
+
 
 @dataclass(frozen=True)
 class Place:
@@ -40,13 +42,20 @@ class Place:
         """Return the places that have these `features`."""
         return cls(values if topology == "other" else on_line(topology, values), topology)
 
+    @classmethod
+    def joined(cls, parts: "Sequence[Place]") -> "Place":
+        """Return places of several parts one after the other."""
+        known = {name: [getattr(part, name) for part in parts] for name in ARRAYS}
+        arrays = {name: None if v[0] is None else np.concatenate(v) for name, v in known.items()}
+        return cls(topology=parts[0].topology, **arrays)
+
     def __len__(self) -> int:
         return len(self.coordinate)
 
     def __getitem__(self, rows) -> "Place":
-        more = (self.confidence, self.deviation, self.angles)
-        some = (None if values is None else values[rows] for values in more)
-        return Place(self.coordinate[rows], self.topology, *some)
+        known = {name: getattr(self, name) for name in ARRAYS}
+        some = {name: None if array is None else array[rows] for name, array in known.items()}
+        return Place(topology=self.topology, **some)
 
     @cached_property
     def displayed(self) -> np.ndarray:
