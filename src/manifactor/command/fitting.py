@@ -2,8 +2,7 @@
 
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -19,7 +18,7 @@ from manifactor.command.endings import say_what_is_left
 from manifactor.command.outputs import chosen_workers, own, require_new
 from manifactor.command.terminal import aligned, note, show
 from manifactor.estimators import ManifoldFactorizer
-from manifactor.runs.archive import KEY, Checkpoints, require_checkpoints
+from manifactor.runs.archive import KEY, Checkpoints, is_run, require_checkpoints
 from manifactor.runs.cost import Cost
 from manifactor.runs.folder import PARTS_FOLDER, require_new_run
 from manifactor.runs.options import BESIDE, FitOptions
@@ -31,7 +30,6 @@ from manifactor.runs.task import (
     Row,
     Task,
     clear_away,
-    finished_rows,
     fit_side_by_side,
     forecast_side_by_side,
     named_tasks,
@@ -112,7 +110,8 @@ def _fit_one(task: Task, out: Path) -> None:
         return
     given = task.read(opened)
     _note_constant_columns(given)
-    estimator, record = with_checkpoints(task, out, partial(task.fit, given, out))
+    work = partial(task.fit, given, out, overwrite=options.overwrite)
+    estimator, record = with_checkpoints([task], out, work)
     show_result(estimator, record, out, "sample")
 
 
@@ -202,30 +201,45 @@ def _delete_checkpoints(folder: Path) -> None:
 
 
 def with_checkpoints(
-    task: Task,
+    tasks: Sequence[Task],
     out: Path,
     work: Callable[..., Found],
     *,
+    otherwise: Workers = Here(),
     check: Callable[[Workers], None] = lambda workers: None,
 ) -> Found:
-    """Do the work of a fit, and keep finished pieces until its run folder is written."""
-    folder, options = checkpoint_folder(out), task.options
+    """Do the work of fits, and keep what is finished until all of it is."""
+    folder, options = checkpoint_folder(out), tasks[0].options
 
     def left() -> str:
-        # Most fits have no pieces.
-        text = "checkpoints are kept; repeat the command with --resume to continue"
-        return text if folder.is_dir() else ""
+        clear_away(folder)
+        kept = [path for path in folder.glob("*") if path.name not in (KEY, TABLE)]
+        if not kept:
+            remove(folder)
+            return ""
+        several = f"{len(kept)} of {len(tasks)} views are finished and"
+        what = several if len(tasks) > 1 else "checkpoints are"
+        return f"{what} kept; repeat the command with --resume to continue"
 
-    with (
-        say_what_is_left(left),
-        chosen_workers(options.cluster, Here(), device=options.device) as workers,
-        ProgressBars() as bars,
-    ):
-        check(workers)
-        if not options.resume:
-            _delete_checkpoints(folder)
-        stages = Checkpoints(folder, task.key, bars)
-        found = work(overwrite=options.overwrite, stages=stages, workers=workers)
+    try:
+        # Workers first: without them, nothing that was kept is deleted. They are gone when it is
+        # said what is left.
+        with (
+            say_what_is_left(left),
+            chosen_workers(options.cluster, otherwise, device=options.device) as workers,
+            ProgressBars() as bars,
+        ):
+            check(workers)
+            if not options.resume:
+                _delete_checkpoints(folder)
+            key = "\n".join(task.key for task in tasks)
+            found = work(stages=Checkpoints(folder, key, bars), workers=workers)
+    except WorkersLost:
+        # Its message says how to go on, which must be possible even now.
+        raise
+    except Exception:  # it is raised again
+        left()
+        raise
     shutil.rmtree(folder, ignore_errors=True)
     return found
 
@@ -236,51 +250,22 @@ def with_checkpoints(
 def _fit_views(tasks: Mapping[str, Task], out: Path, options: FitOptions) -> None:
     """Fit views at the same time and print one row for each."""
     require_new(out, mark=TABLE, overwrite=options.overwrite)
-    folder, n_done = checkpoint_folder(out), 0
-    key = "\n".join(task.key for task in tasks.values())
-    # Workers first: without them, nothing that was kept is deleted. They are gone when it is said
-    # what is left.
-    with (
-        _kept(folder, tasks),
-        chosen_workers(options.cluster, Processes(), device=options.device) as workers,
-    ):
+    if options.resume:
+        require_checkpoints(checkpoint_folder(out))
+
+    def work(stages: Checkpoints, workers: Workers) -> list[Row]:
+        folder = stages.open()
         if options.resume:
-            require_checkpoints(folder)
-        else:
-            _delete_checkpoints(folder)
-        Checkpoints(folder, key).open()
-        if options.resume:
-            n_done = len(finished_rows(tasks, folder))
+            n_done = sum(is_run(folder / name) for name in tasks)
             note(f"{n_done} of {len(tasks)} views are finished; continuing with the others.")
-        with terminal.count_pieces(len(tasks), "views", n_done=n_done) as report:
+        with terminal.count_pieces(len(tasks), "views") as report:
             rows = fit_side_by_side(tasks, folder, workers=workers, report=report)
-    (folder / KEY).unlink()
-    replace_folder(folder, out)
+        (folder / KEY).unlink()
+        replace_folder(folder, out)
+        return rows
+
+    rows = with_checkpoints(list(tasks.values()), out, work, otherwise=Processes())
     show(aligned([Row._fields, *rows]))
     failed = sum(row.verdict == FAILED for row in rows)
     failures = f"; {failed} failed" if failed else ""
     show(f"A run folder for each view, and this table as {TABLE}: {out}{failures}")
-
-
-@contextmanager
-def _kept(folder: Path, tasks: Mapping[str, Task]) -> Iterator[None]:
-    """Keep the finished runs if anything stops the others; remove an empty folder."""
-
-    def left() -> str:
-        clear_away(folder)
-        n_done = len(finished_rows(tasks, folder))
-        if not n_done:
-            remove(folder)
-            return ""
-        kept = f"{n_done} of {len(tasks)} views are finished and kept"
-        return f"{kept}; repeat the command with --resume to continue"
-
-    try:
-        with say_what_is_left(left):
-            yield
-    except WorkersLost:
-        # Its message says how to go on, which must be possible even now.
-        raise
-    except Exception:  # it is raised again
-        left()
-        raise

@@ -73,8 +73,9 @@ def fit_particles(options: FitOptions) -> None:
         # Each worker holds its share of the images.
         cost_of_all_views(task, source, n_workers=workers.count)
 
-    work = partial(fit_all_views, task, particles, source, grid, out)
-    show_result(*with_checkpoints(task, out, work, check=check), out, "particle")
+    given = task, particles, source, grid, out
+    work = partial(fit_all_views, *given, overwrite=options.overwrite)
+    show_result(*with_checkpoints([task], out, work, check=check), out, "particle")
 
 
 def _task_of_all_views(options: FitOptions) -> Task:

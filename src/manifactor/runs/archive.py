@@ -371,7 +371,7 @@ class Checkpoints(Stages):
         paths = [self.folder / f"{name}.{number:06d}.npz" for number in range(len(jobs))]
         known = {path for path in paths if path.is_file()}
         missing = [job for path, job in zip(paths, jobs, strict=True) if path not in known]
-        done = len(known) / len(jobs)
+        done = len(known) / max(1, len(jobs))
         if known:
             report(done)
         made = workers.map(work, missing, report=lambda part: report(done + (1 - done) * part))

@@ -311,26 +311,21 @@ def place_in_parts(
     workers: Workers = Here(),
     report: Callable[[float], None] = ignored,
 ) -> int:
-    """Place all samples of a table in parts; those that the folder already has are kept."""
-    ranges = part_ranges(table.edges, table.shape[1])
+    """Place all samples of a table in parts; return how many there are."""
     folder.mkdir(exist_ok=True)
-    jobs = []
-    for number, (start, stop) in enumerate(ranges):
-        target = folder / PART_NAME.format(number)
-        if not target.is_file():
-            jobs.append((archive, table, start, stop, target))
-    before = len(ranges) - len(jobs)
-
-    def reported(fraction: float) -> None:
-        report((before + fraction * len(jobs)) / len(ranges))
-
-    for _ in workers.map(place_part, jobs, report=reported):
+    jobs = [
+        (archive, table, start, stop, folder / PART_NAME.format(number))
+        for number, (start, stop) in enumerate(part_ranges(table.edges, table.shape[1]))
+    ]
+    for _ in workers.map(place_part, jobs, report=report):
         pass
-    return len(ranges)
+    return len(jobs)
 
 
 def place_part(archive: Path, table: StoredTable, start: int, stop: int, target: Path) -> None:
-    """Read some rows of a table, place them, and write their coordinates."""
+    """Read some rows of a table, place them, and write their coordinates, unless it was done."""
+    if target.is_file():
+        return
     locator = _locator(archive, archive.stat().st_mtime_ns, table.n_samples)
     places = as_places(locator.estimator, locator(table.read(start, stop), start))
     columns = extra("pyarrow").table(table_columns(places, np.arange(start, stop)))

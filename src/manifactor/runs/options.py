@@ -77,16 +77,11 @@ def flag_of(each: Field) -> str | None:
     return f"--{each.name.replace('_', '-')}" if flag == "" else flag
 
 
-def parameter_of(each: Field) -> str:
-    """Return what the library calls an option."""
-    return each.metadata["parameter"] or each.name
-
-
 def flags_of(options: Any) -> dict[str, str]:
     """Return the flags of a command by the parameters of the library that they set."""
     # Where two options set a parameter, the one that was typed, or else the later one.
     known = sorted(fields(options), key=lambda each: getattr(options, each.name) != each.default)
-    flags = {parameter_of(each): flag_of(each) for each in known}
+    flags = {each.metadata["parameter"] or each.name: flag_of(each) for each in known}
     return {name: flag for name, flag in flags.items() if flag is not None}
 
 

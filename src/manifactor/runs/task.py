@@ -33,6 +33,7 @@ from manifactor.runs.folder import (
 from manifactor.runs.options import BESIDE, OF_IMAGES, OF_MOVES, OF_PARTICLES, FitOptions
 from manifactor.runs.places import Place, all_places, fitted_places, loadings_as_csv
 from manifactor.runs.sources import Input, Opened, open_input
+from manifactor.tables.stores import StoredTable
 
 # Numbers of a table whose loadings are written: 6,000 columns of 20,000 samples take some seconds.
 MOST_LOADED = 120_000_000
@@ -165,26 +166,13 @@ class Task:
         before = InputState([self.path, *self.further, *self.options.values(*BESIDE).values()])
         plan, stages = plan_fit(given, self.options), stages or Stages()
         write = partial(self._write, given, plan, before, out, overwrite=overwrite)
-        if given.table is None:
-            fit, places = fit_input(given, plan, callback=stages.report)
-            rng = np.random.default_rng(self.options.seed)
-            more, files = given.files_after(places, before.changed, rng)
-            how = {"places": places, "rows": given.rows, "names": given.names}
-            return write(fit, more, files=files, **how)
-        # Checkpoints keep the parts after a failure. Others lie beside the future run folder, so
-        # that workers can read and write them.
-        beside = temporary(out, folder=True)
-        with nullcontext(stages.open()) if isinstance(stages, Checkpoints) else beside as folder:
-            archive, parts = folder / "fit.npz", folder / PARTS_FOLDER
-            fit = _fitted_once(given, plan, archive, stages)
-
-            def report(done: float) -> None:
-                stages.report("places", min(done, 0.999))
-
-            with stages.timed("places"):
-                count = place_in_parts(archive, given.table, parts, workers=workers, report=report)
-            fit.timings_ = {**fit.timings_, **stages.timings}
-            return write(fit, {"parts": count}, parts=parts)
+        if given.table is not None:
+            return _fit_in_parts(given, given.table, plan, out, stages, workers, write)
+        fit, places = fit_input(given, plan, callback=stages.report)
+        rng = np.random.default_rng(self.options.seed)
+        more, files = given.files_after(places, before.changed, rng)
+        how = {"places": places, "rows": given.rows, "names": given.names}
+        return write(fit, more, files=files, **how)
 
     def _write(
         self,
@@ -237,14 +225,35 @@ class Task:
         }
 
 
-def _fitted_once(given: Input, plan: FitPlan, archive: Path, stages: Stages) -> ManifoldFactorizer:
-    """Return the fit of an archive, else fit and write it."""
-    if archive.is_file():
-        return load(archive)
-    fit = fit_input(given, plan, callback=stages.report)[0]
-    fit.rows_ = given.rows
-    save(fit, archive)
-    return fit
+def _fit_in_parts(
+    given: Input,
+    table: StoredTable,
+    plan: FitPlan,
+    out: Path,
+    stages: Stages,
+    workers: Workers,
+    write: Callable[..., tuple[ManifoldFactorizer, dict]],
+) -> tuple[ManifoldFactorizer, dict]:
+    """Fit what was drawn of a table, place all in parts, and write the run folder."""
+    # Checkpoints keep the parts after a failure. Others lie beside the future run folder, so that
+    # workers can read and write them.
+    beside = temporary(out, folder=True)
+    with nullcontext(stages.open()) if isinstance(stages, Checkpoints) else beside as folder:
+        archive, parts = folder / "fit.npz", folder / PARTS_FOLDER
+        if archive.is_file():
+            fit = load(archive)
+        else:
+            fit = fit_input(given, plan, callback=stages.report)[0]
+            fit.rows_ = given.rows
+            save(fit, archive)
+
+        def report(done: float) -> None:
+            stages.report("places", min(done, 0.999))
+
+        with stages.timed("places"):
+            count = place_in_parts(archive, table, parts, workers=workers, report=report)
+        fit.timings_ = {**fit.timings_, **stages.timings}
+        return write(fit, {"parts": count}, parts=parts)
 
 
 # Several inputs or views fitted side by side, with a table of the results.
@@ -277,11 +286,6 @@ def named_tasks(tasks: Sequence[Task]) -> dict[str, Task]:
     return dict(zip(names, tasks, strict=True))
 
 
-def finished_rows(tasks: Mapping[str, Task], folder: Path) -> dict[str, Row]:
-    """Return the rows of the tasks whose runs a folder already holds."""
-    return {name: _row(folder / name) for name in tasks if is_run(folder / name)}
-
-
 def clear_away(folder: Path) -> None:
     """Remove what is hidden: unfinished runs of killed workers, files of a system."""
     for path in folder.glob(".*"):
@@ -295,11 +299,10 @@ def fit_side_by_side(
 
     A task that fails does not stop the others. What workers have finished is kept.
     """
-    rows = finished_rows(tasks, folder)
-    further = [name for name in tasks if name not in rows]
-    jobs = [(tasks[name].anywhere, folder.absolute() / name) for name in further]
+    rows, names = {}, list(tasks)
+    jobs = [(task.anywhere, folder.absolute() / name) for name, task in tasks.items()]
     for found in workers.outcomes(_fit_row, jobs, report=report):
-        name = further[found.index]
+        name = names[found.index]
         rows[name] = found.result if found.error is None else _failed(name, found.error)
     clear_away(folder)
     ordered = [rows[name] for name in tasks]
@@ -312,8 +315,7 @@ def fit_side_by_side(
 
 
 def _fit_row(task: Task, out: Path) -> Row:
-    """Fit a task and return its row of the table."""
-    # A worker may have written the run before it was lost.
+    """Fit a task, unless it was done, and return its row of the table."""
     if not is_run(out):
         with warnings.catch_warnings(action="ignore"):
             task.fit(task.read(), out)
