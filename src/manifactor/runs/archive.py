@@ -23,7 +23,7 @@ import scipy.sparse as sp
 from manifactor._support import __version__
 from manifactor._support.array_files import ArrayFileError, open_archive
 from manifactor._support.errors import first_sentence, warn_caller
-from manifactor._support.files import hold, remove, whole_folder, write_whole
+from manifactor._support.files import hold, remove, write_bytes, write_whole
 from manifactor._support.parameters import Choice
 from manifactor._support.plugins import loaded
 from manifactor._support.stages import Callback, Result, Stages
@@ -341,8 +341,8 @@ class Checkpoints(Stages):
         super().__init__(callback)
         self.folder, self._key, self._counts = folder, key, Counter[str]()
         self._writes = True
-        known = folder / KEY
-        if folder.is_dir() and not (known.is_file() and known.read_text(encoding="utf-8") == key):
+        held = {path.name for path in folder.glob("[!.]*")}
+        if held and not (KEY in held and (folder / KEY).read_text(encoding="utf-8") == key):
             raise ValueError(
                 f"the checkpoints in {folder} must belong to this fit; they are of other inputs or "
                 "settings. Repeat the command that was stopped with all its options, or leave "
@@ -351,9 +351,9 @@ class Checkpoints(Stages):
 
     def open(self) -> Path:
         """Return the folder, which is made if necessary."""
-        if not self.folder.is_dir():
-            with whole_folder(self.folder) as beside:
-                (beside / KEY).write_text(self._key, encoding="utf-8")
+        self.folder.mkdir(exist_ok=True)
+        if not (self.folder / KEY).is_file():
+            write_bytes(self.folder / KEY, self._key.encode())
         return self.folder
 
     def pieces(

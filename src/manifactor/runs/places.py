@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from io import BytesIO, StringIO
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -46,15 +47,15 @@ class Place:
     def joined(cls, parts: "Sequence[Place]") -> "Place":
         """Return places of several parts one after the other."""
         known = {name: [getattr(part, name) for part in parts] for name in ARRAYS}
-        arrays = {name: None if v[0] is None else np.concatenate(v) for name, v in known.items()}
-        return cls(topology=parts[0].topology, **arrays)
+        whole: Any = {n: None if v[0] is None else np.concatenate(v) for n, v in known.items()}
+        return cls(topology=parts[0].topology, **whole)
 
     def __len__(self) -> int:
         return len(self.coordinate)
 
     def __getitem__(self, rows) -> "Place":
         known = {name: getattr(self, name) for name in ARRAYS}
-        some = {name: None if array is None else array[rows] for name, array in known.items()}
+        some: Any = {name: None if v is None else v[rows] for name, v in known.items()}
         return Place(topology=self.topology, **some)
 
     @cached_property
