@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from io import BytesIO, StringIO
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -14,8 +13,6 @@ from manifactor._support.errors import one_line, printable
 from manifactor._support.parameters import require_count
 from manifactor.factors.loadings import Loadings
 from manifactor.factors.shapes import on_circle, on_line
-
-ARRAYS = ("coordinate", "confidence", "deviation", "angles")
 
 
 @dataclass(frozen=True)
@@ -46,17 +43,22 @@ class Place:
     @classmethod
     def joined(cls, parts: "Sequence[Place]") -> "Place":
         """Return places of several parts one after the other."""
-        known = {name: [getattr(part, name) for part in parts] for name in ARRAYS}
-        whole: Any = {n: None if v[0] is None else np.concatenate(v) for n, v in known.items()}
-        return cls(topology=parts[0].topology, **whole)
+        coordinate = np.concatenate([part.coordinate for part in parts])
+        columns = zip(*(part.more for part in parts), strict=True)
+        more = (None if column[0] is None else np.concatenate(column) for column in columns)
+        return cls(coordinate, parts[0].topology, *more)
+
+    @property
+    def more(self) -> tuple[np.ndarray | None, ...]:
+        """What is known beside the coordinate."""
+        return self.confidence, self.deviation, self.angles
 
     def __len__(self) -> int:
         return len(self.coordinate)
 
     def __getitem__(self, rows) -> "Place":
-        known = {name: getattr(self, name) for name in ARRAYS}
-        some: Any = {name: None if v is None else v[rows] for name, v in known.items()}
-        return Place(topology=self.topology, **some)
+        some = (None if values is None else values[rows] for values in self.more)
+        return Place(self.coordinate[rows], self.topology, *some)
 
     @cached_property
     def displayed(self) -> np.ndarray:
