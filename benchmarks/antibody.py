@@ -35,12 +35,12 @@ from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 
 from antibody_images import Antibody, Row, drawn, write_set
-from manifactor._support.stages import Stages
 from manifactor.cryoem.all_views.fitting import fit_all_views, read_all_views
 from manifactor.cryoem.all_views.model import MotionModel
 from manifactor.cryoem.all_views.principal import principal_volumes
 from manifactor.cryoem.all_views.transforms import read_transforms
 from manifactor.cryoem.all_views.volumes import open_motions
+from manifactor.runs.archive import Checkpoints
 from manifactor.runs.landscape import landscape
 from manifactor.runs.options import FitOptions
 from manifactor.runs.run import open_run
@@ -181,7 +181,8 @@ def compared(space: np.ndarray, decode, beads: Path, row: Row, truth) -> dict:
 
 def assessed(beads: Path, row: Row, seed: int, folder: Path, device: str) -> list[dict]:
     """Fit a set by default; return what is found, and what principal volumes alone tell."""
-    truth, stages, path = drawn(row, seed), Stages(), folder / "particles.star"
+    truth, path = drawn(row, seed), folder / "particles.star"
+    stages = Checkpoints(folder / "kept")
     task = Task(path, FitOptions(input=(str(path),), all_views=True, device=device))
     found, start = {"method": "manifactor"}, time.perf_counter()
     particles, source, grid = read_all_views(task)
@@ -202,6 +203,7 @@ def assessed(beads: Path, row: Row, seed: int, folder: Path, device: str) -> lis
     words, kinds = WORDS.get(row.motion), sorted(kind for kind, _ in truth.motions)
     right = found["headline"].startswith(words) if words else sorted(found["kinds"]) == kinds
     # Images and principal volumes are those of the fit.
+    stages = Checkpoints(folder / "kept")
     how = {"rng": np.random.default_rng(0), "stages": stages}
     transforms = read_transforms(source, particles, grid, **how)
     principal = principal_volumes(transforms, seed=0, stages=stages)

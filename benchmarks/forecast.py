@@ -1,12 +1,11 @@
-"""Does `fit --dry-run` forecast time and memory within a factor of two?
+"""Does `fit --dry-run` forecast memory within a factor of two?
 
     python benchmarks/forecast.py [table array images all-views whole]
     python benchmarks/forecast.py --device cuda [--samples 100000 1000000]
 
 Each case is forecast by `--dry-run`, then fitted by the real command, in processes of
-their own; forecast, measurement and their ratio are printed. On a busy machine, compare
-with the CPU seconds over the cores, which the fit takes at least. On a GPU, the memory
-is the peak of torch's allocator, and the seconds those of a second fit.
+their own; forecast, measurement and their ratio are printed. On a GPU, the memory is
+the peak of torch's allocator, and the seconds those of a second fit.
 """
 
 import argparse
@@ -26,7 +25,7 @@ from manifactor._support.threads import cores
 
 from record import record
 
-UNITS = {"MB": 1e6, "GB": 1e9, "s": 1.0, "minutes": 60.0, "hours": 3600.0}
+UNITS = {"MB": 1e6, "GB": 1e9}
 
 
 def torus(n, n_columns, *, noise=None):
@@ -83,12 +82,9 @@ def run(folder, *arguments):
 
 
 def said(line):
-    """Return the seconds and bytes of a forecast in words."""
-    found = dict.fromkeys(("seconds", "memory"))
-    for number, unit in re.findall(r"([\d.]+) (MB|GB|s|minutes|hours)\b", line):
-        name = "memory" if unit in ("MB", "GB") else "seconds"
-        found[name] = float(number) * UNITS[unit]
-    return found
+    """Return the bytes of a forecast in words."""
+    number, unit = re.search(r"([\d.]+) (MB|GB)\b", line).groups()
+    return float(number) * UNITS[unit]
 
 
 def compare(name, folder):
@@ -99,17 +95,15 @@ def compare(name, folder):
     subprocess.run([sys.executable, __file__, "--write", name, str(folder)], check=True)
     dry, _, _, words = run(folder, "fit", *arguments, "--dry-run")
     seconds, cpu, memory, _ = run(folder, "fit", *arguments, "--out", "run")
-    forecast = said(words.splitlines()[0])
     record(
         "forecast of a fit",
         case=name,
-        forecast=words.splitlines(),
+        forecast=words.strip(),
         dry_run_seconds=round(dry, 1),
         seconds=round(seconds, 1),
         cpu_seconds_over_cores=round(cpu / cores(), 1),
         gigabytes=round(memory / 1e9, 2),
-        ratio_of_seconds=round(forecast["seconds"] / seconds, 2),
-        ratio_of_memory=round(forecast["memory"] / memory, 2),
+        ratio_of_memory=round(said(words) / memory, 2),
     )
 
 
@@ -132,7 +126,6 @@ def measure_on_device(n_samples, device):
         "seconds": round(seconds, 2),
         "gigabytes": round(memory / 1e9, 2),
         "reserved_gigabytes": round(torch.cuda.max_memory_reserved() / 1e9, 2),
-        "ratio_of_seconds": round(cost.seconds / seconds, 2),
         "ratio_of_memory": round(cost.device_memory / memory, 2),
     }
     print(json.dumps(found))

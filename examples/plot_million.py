@@ -28,13 +28,13 @@ for size in sizes:
 # Forecast
 # --------
 #
-# Memory and time of a fit are forecast from the size of the data, before anything is
+# The memory of a fit is forecast from the size of the data, before anything is
 # computed. A fit that does not fit into the memory is refused.
 
 for size in (10_000, 100_000, 1_000_000):
     try:
-        cost = ManifoldFactorizer().forecast_shape(size, 4, n_cores=2)
-        print(f"{size:9,} samples on two cores: {cost}")
+        cost = ManifoldFactorizer().forecast_shape(size, 4)
+        print(f"{size:9,} samples: {cost}")
     except MemoryError as error:
         print(f"{size:9,} samples: {error}")
 

@@ -252,7 +252,6 @@ def _write_runs() -> None:
         if main(line.split()) != 0:
             raise RuntimeError(f"the corpus cannot be made: {line}")
     _write_moving_run()
-    _write_checkpoints("x.npy", Path("stopped"))
     _write_checkpoints("table --coordinates parquet", Path("large"))
     for path in sorted(Path().glob("*run")):
         _settle_run(path)
@@ -280,14 +279,11 @@ def _write_moving_run() -> None:
 
 
 def _write_checkpoints(line: str, out: Path) -> None:
-    """Write what a fit that was stopped has left; every stage of it counts as long."""
+    """Write what a fit of a large table that was stopped has left."""
     task = tasks_of(parse_arguments(["fit", *line.split()])[1])[0]
     folder = checkpoint_folder(out)
-    stages = Checkpoints(folder, worth_writing=-1.0)
-    opened = task.open()
-    task.fit(task.read(opened), out, stages=stages)
-    if (out / "coordinates").is_dir():
-        (out / "coordinates").rename(folder / "coordinates")
+    task.fit(task.read(), out, stages=Checkpoints(folder, task.key))
+    (out / "coordinates").rename(folder / "coordinates")
     for path in out.iterdir():
         path.unlink()
     out.rmdir()

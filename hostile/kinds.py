@@ -137,11 +137,7 @@ READ_PARTICLE_RUN: tuple[Call, ...] = (
     "select {run} --factor 2 --range .1 .7 --out new.star",
     "select {run} --column rlnDefocusU 9000 9400 --out new.csv",
 )
-READ_ARCHIVE: tuple[Call, ...] = (
-    *[load_and_place] * 14,
-    *["fit x.csv --method sum --reuse {run} --out new"] * 2,
-    REPORT,
-)
+READ_ARCHIVE: tuple[Call, ...] = (*[load_and_place] * 14, REPORT)
 PICTURES: tuple[Call, ...] = lines("""
 fit {} --dry-run
 fit {} --dry-run
@@ -185,7 +181,7 @@ average image-run --factor 2 --bins 2 --out new
 export image-run --to relion --factor 2 --bins 2 --out new
 """),
 }
-STAGES = ".stopped.stages/* .large.stages/fit.* .large.stages/coord*"
+STAGES = ".large.stages/fit.* .large.stages/coord*"
 
 READERS: list[tuple[str, str, tuple[Call, ...]]] = [
     ("npy", "x.npy whole.npy", TABLE),
@@ -217,7 +213,6 @@ READERS: list[tuple[str, str, tuple[Call, ...]]] = [
     ("coordinates", "image-run/coordinates.csv", (*READ_PARTICLE_RUN, AVERAGE)),
     ("coordinates", "moving-run/coordinates.csv", (*READ_RUN, REPORT, AVERAGE)),
     ("archive", "*run/factorization.npz", READ_ARCHIVE),
-    ("archive", "z-run/factorization.npz", ("fit z.1.pkl --reuse {run} --out new",)),
     ("parts", "part-run/coordinates/* part-run/run.json", PARTS),
     ("motions", "moving-run/motions.npz", (*[see_motions] * 6, AVERAGE, read_scene)),
     ("checkpoints", STAGES, ("fit {resumed} --resume",)),
@@ -231,10 +226,7 @@ for kind, targets, calls in READERS:
     KINDS.setdefault(kind, []).append(Reader(tuple(targets.split()), calls))
 
 # What a fit that was stopped was, by the folder of its checkpoints.
-RESUMED = {
-    checkpoint_folder(Path("stopped")).name: "x.npy --out stopped",
-    checkpoint_folder(Path("large")).name: "table --coordinates parquet --out large",
-}
+RESUMED = {checkpoint_folder(Path("large")).name: "table --coordinates parquet --out large"}
 
 
 def line_of(call: str, target: str) -> str:

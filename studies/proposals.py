@@ -100,9 +100,7 @@ def _fit(truths: Truths, found: dict, everything: list[tuple[Candidate, bool]]) 
     Candidates are added to `everything` as they come, with whether the default tries their model.
     """
     start = time.process_time()
-    facts = facts_of(
-        Samples(truths.X), DiffusionSettings(n_jobs=1), FactoringSettings(), Stages(keeps=False)
-    )
+    facts = facts_of(Samples(truths.X), DiffusionSettings(n_jobs=1), FactoringSettings(), Stages())
     sampling = facts.sampling
     found |= {
         "n_distinct": sampling.n_samples,

@@ -321,7 +321,7 @@ SESSIONS = {
             "fit a.npz --method triplets --n-factors 2 --seed 4 --out npz",
             "fit a.zarr --out zarr",
             "fit a.npy --out npy",
-            "fit a.npy --overwrite --n-functions 50 --reuse zarr --out npy",
+            "fit a.npy --overwrite --n-functions 50 --out npy",
             "fit a.npy --fit-samples 300 --solver arpack --n-functions 30 --out drawn",
             "report npy",
         ),

@@ -62,7 +62,7 @@ def factorize(
 
     Copies of rows change nothing: distinct ones are factored.
     """
-    stages = stages or Stages(keeps=False)
+    stages = stages or Stages()
     if samples.moves is None and not (spectral.precomputed or spectral.own_search):
         rows, copy_of = distinct_rows(samples.columns)
         # Of fewer rows, the graph says how many are distinct.

@@ -5,8 +5,6 @@ import json
 import pickle
 import shlex
 import shutil
-from itertools import count
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -129,10 +127,3 @@ def write_star(path, columns):
     optics = loop("optics", f"{optics} rlnAmplitudeContrast", [row("1 5.0 300 2.7 0.1")])
     with open(path, "w") as file:
         file.write(optics + loop("particles", labels, rows))
-
-
-@pytest.fixture
-def every_stage_is_long(monkeypatch):
-    """Let checkpoints see a clock on which an hour passes whenever they look."""
-    clock = SimpleNamespace(monotonic=count(0, 3600).__next__)
-    monkeypatch.setattr("manifactor.runs.archive.time", clock)

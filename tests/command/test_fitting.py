@@ -2,7 +2,6 @@
 
 import csv
 import shutil
-from types import SimpleNamespace
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -46,24 +45,14 @@ def test_a_run_is_replaced_only_when_told_and_the_same_seed_gives_the_same(again
     assert (again / "data-run" / "coordinates.csv").read_bytes() == before
 
 
-@pytest.mark.slow
-def test_a_run_is_made_from_the_stages_of_an_earlier_one(again, capsys):
-    reuse = "--seed 4 --reuse data-run --n-factors 2"
-    assert manifactor(f"fit data.npz --out second {reuse}") == 0
-    assert list(record_of(again / "second")["seconds"]) == ["factors"]
-    assert manifactor(f"fit data.npz --out third {reuse} --fit-samples 300") == 0
-    assert "nothing of data-run could be reused" in capsys.readouterr().err
-
-
 def test_a_dry_run_says_what_it_costs_and_writes_nothing(data, folder, capsys):
     shutil.copy(data, folder / "other.npz")
     assert manifactor("fit data.npz --dry-run") == 0
     assert manifactor("fit data.npz other.npz --dry-run --fit-samples 400") == 0
-    said, _, *table = capsys.readouterr().out.splitlines()
-    assert said.startswith("The fit will take about 0.3 GB and ")
-    assert [line.split()[0] for line in table[:4]] == ["part", "reading", "fitting", "writing"]
-    assert " workers, and " in table[4] or cores() == 1
-    assert [line.split()[0] for line in table[6:]] == ["view", "data", "other"]
+    one, several = capsys.readouterr().out.splitlines()
+    assert one == "The fit will take about 0.3 GB."
+    assert several.startswith("The fit will take about 0.2 GB, 0.")
+    assert several.endswith(" workers.") or cores() == 1
     assert sorted(path.name for path in folder.iterdir()) == ["data.npz", "other.npz"]
 
 
@@ -71,27 +60,11 @@ def test_a_dry_run_says_what_it_costs_and_writes_nothing(data, folder, capsys):
 
 
 def test_an_interrupt_gives_130_and_leaves_nothing(data, folder, capsys, monkeypatch):
-    still = SimpleNamespace(monotonic=lambda: 0.0)  # no stage is long enough to be kept
-    monkeypatch.setattr("manifactor.runs.archive.time", still)
     interrupt_at("spectrum", 0.0, monkeypatch)
     before = sorted(folder.iterdir())
     assert manifactor("fit data.npz") == 130
     assert "interrupted; no partial output was left" in capsys.readouterr().err
     assert sorted(folder.iterdir()) == before
-
-
-@pytest.mark.slow
-def test_a_stopped_fit_is_resumed(data, folder, capsys, monkeypatch, every_stage_is_long):
-    with monkeypatch.context() as patch:
-        interrupt_at("factors", 1.0, patch)
-        assert manifactor("fit data.npz --out run") == 130
-    expected = "interrupted; checkpoints are kept; repeat the command with --resume"
-    assert expected in capsys.readouterr().err
-    assert not (folder / "run").exists()
-    assert (folder / ".run.stages" / "spectrum.npz").is_file()
-    assert manifactor("fit data.npz --out run --resume") == 0
-    assert list(record_of(folder / "run")["seconds"]) == ["factors"]
-    assert not (folder / ".run.stages").exists()
 
 
 # Tables: which columns are used, how they are scaled, what is said of them.

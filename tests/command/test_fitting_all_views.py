@@ -36,10 +36,7 @@ def test_a_dry_run_reads_no_images(particles, folder, capsys, monkeypatch):
 
     monkeypatch.setattr("manifactor.cryoem.files.stacks.ImageSource.blocks", blocks)
     assert manifactor("fit all.star --all-views --dry-run") == 0
-    said, _, *table = capsys.readouterr().out.splitlines()
-    assert said.startswith("The fit will take about ")
-    parts = [line.split()[0] for line in table[1:]]
-    assert parts == ["reading", "volumes", "factors", "placing", "writing"]
+    assert capsys.readouterr().out.startswith("The fit will take about ")
 
 
 def test_one_cluster_of_an_earlier_run_is_fitted(particles, folder, capsys):
@@ -87,9 +84,7 @@ def never(*_, **__):
     raise AssertionError("this was done before")
 
 
-def test_a_resumed_fit_repeats_no_finished_stage(
-    particles, folder, capsys, monkeypatch, every_stage_is_long
-):
+def test_a_resumed_fit_repeats_no_finished_stage(particles, folder, capsys, monkeypatch):
     with monkeypatch.context() as patch:
         interrupt_at("principal volumes", 0.0, patch)
         assert manifactor(FIT) == 130
@@ -100,3 +95,5 @@ def test_a_resumed_fit_repeats_no_finished_stage(
     assert "a motion below the noise" in capsys.readouterr().err
     monkeypatch.setattr(SEARCH, never)
     assert "a motion below the noise" in refusal(f"{FIT} --resume", folder, capsys)
+    message = "must belong to this fit; they are of other inputs or settings"
+    assert message in refusal(f"{FIT} --seed 1 --resume", folder, capsys)

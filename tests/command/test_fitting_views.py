@@ -1,6 +1,5 @@
 """`fit` of several inputs: what is kept, how it is resumed, and who does the work."""
 
-import json
 import shutil
 
 import numpy as np
@@ -87,15 +86,13 @@ def test_finished_views_are_kept_and_none_is_fitted_twice(stopped, fitted, capsy
 
 @pytest.mark.slow
 def test_views_are_not_resumed_with_other_options_or_inputs(stopped, fitted, capsys):
-    belong = "must belong to this fit; a is of other inputs or settings"
+    belong = "must belong to this fit; they are of other inputs or settings"
     assert belong in refusal(f"{FIT} --seed 1 --resume", stopped, capsys)
     others = FIT.replace("a.npy", "d.npy")
     shutil.copy("a.npy", "d.npy")
     assert belong in refusal(f"{others} --resume", stopped, capsys)
     one = "fit a.npy --out run --sense geometry --resume"
-    assert "they are of several inputs" in refusal(one, stopped, capsys)
-    path = stopped / ".run.stages" / "a" / "run.json"
-    record = {**json.loads(path.read_text()), "input_changed": "long ago"}
-    path.write_text(json.dumps(record))
+    assert belong in refusal(one, stopped, capsys)
+    (stopped / "a.npy").touch()
     assert belong in refusal(f"{FIT} --resume", stopped, capsys)
     assert fitted == []

@@ -10,8 +10,10 @@ import pytest
 FITS = """
 import sys
 import warnings
+
+import joblib
+
 from manifactor import DiffusionMap, ManifoldFactorizer, datasets
-from manifactor._support.stages import fingerprint
 
 def digest(X, **how):
     fit = ManifoldFactorizer(random_state=0, n_jobs=int(sys.argv[1]), **how).fit(X)
@@ -19,7 +21,7 @@ def digest(X, **how):
     placed = [part for place in fit.locate(new) for part in place]
     tests = [test.value for test in fit.evidence_.tests]
     found = [fit.spectrum_.functions, fit.coordinates(), fit.transform(new), *placed]
-    return fingerprint(fit.spectrum_.eigenvalues, *found, fit.verdict_, tests)
+    return joblib.hash([fit.spectrum_.eigenvalues, *found, fit.verdict_, tests])
 
 warnings.simplefilter("ignore")
 torus = datasets.sample("torus", 250, random_state=0)[0]
@@ -27,7 +29,7 @@ how = {"size": 36, "pixel_size": 6.0, "blur": 8.0, "random_state": 0}
 images = datasets.simulate_particles(150, **how).images.reshape(150, -1)
 # Enough samples for threads of our own
 many = DiffusionMap(20, random_state=0).fit(datasets.sample("torus", 2200, random_state=0)[0])
-print(fingerprint(many.spectrum_.functions), digest(torus), digest(images, sense="geometry"))
+print(joblib.hash(many.spectrum_.functions), digest(torus), digest(images, sense="geometry"))
 """
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "LOKY_MAX_CPU_COUNT")
 

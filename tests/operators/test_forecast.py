@@ -1,4 +1,4 @@
-"""Memory and time of a fit, on the CPU and on a GPU."""
+"""Memory of a fit, on the CPU and on a GPU."""
 
 from types import SimpleNamespace
 
@@ -16,39 +16,30 @@ from manifactor.operators.forecast import (
 )
 
 
-def cost(n_samples, search="auto", n_neighbors=64):
-    return forecast(n_samples, 9, n_neighbors=n_neighbors, n_functions=100, search=search)
+def cost(n_samples, n_neighbors=64):
+    return forecast(n_samples, 9, n_neighbors=n_neighbors, n_functions=100)
 
 
 def test_a_forecast_grows_with_the_samples_and_the_neighbours():
     small, large = cost(10_000), cost(1_000_000)
     assert 50 < large.memory / small.memory < 200
-    assert 100 < large.seconds / small.seconds < 1000
-    assert cost(10**6, "brute").seconds > 2 * large.seconds
     small, large = cost(1000, n_neighbors="all"), cost(2000, n_neighbors="all")
     assert large.memory == pytest.approx(4 * small.memory)
 
 
 def test_a_forecast_reads_as_prose():
-    assert str(Forecast(5.8e9, 540)) == "about 5.8 GB and 9 minutes"
-    assert str(Forecast(1e8, 8000)) == "about 0.1 GB and 2.2 hours"
-    assert str(Forecast(2.4e6, 0.1)) == "about 2 MB and 1 s"
+    assert str(Forecast(5.8e9)) == "about 5.8 GB"
+    assert str(Forecast(2.4e6, 2e9)) == "about 2 MB and 2.0 GB on the device"
 
 
 def test_what_does_not_fit_into_memory_is_refused_with_what_would():
     with pytest.raises(MemoryError, match=r"must fit into memory; .* Fit at most \d+ samples"):
         require_memory(cost(10**9), 10**9)
-    require_memory(Forecast(0.5 * available_memory(), 1), 10)
+    require_memory(Forecast(0.5 * available_memory()), 10)
 
 
 def gpu_cost(n_samples):
     return forecast_on_device(n_samples, 4, n_neighbors=64, n_functions=100)
-
-
-# Samples of a torus and seconds on an H200.
-@pytest.mark.parametrize(("n_samples", "seconds"), [(10**5, 0.9), (10**6, 4.5), (10**7, 56)])
-def test_seconds_are_near_those_that_were_measured(n_samples, seconds):
-    assert 0.67 < gpu_cost(n_samples).seconds / seconds < 1.5
 
 
 def test_a_fit_beyond_the_device_is_refused_with_what_would_fit():

@@ -17,7 +17,7 @@ from manifactor.operators.laplacian import (
 )
 from manifactor.operators.neighbors import neighbor_graph
 from manifactor.operators.operator import DiffusionSettings
-from manifactor.operators.pipeline import diffuse, kept_stages
+from manifactor.operators.pipeline import diffuse
 from manifactor.operators.variants import in_density, in_volume
 
 
@@ -183,7 +183,7 @@ def sector():
 @pytest.fixture(scope="module")
 def cloud():
     X = np.random.default_rng(1).normal(size=(1200, 2)) * [2.0, 1.0]
-    return diffuse(X, FEW, stages=Stages(), rng=random()), X
+    return diffuse(X, FEW, rng=random()), X
 
 
 @pytest.mark.medium
@@ -233,6 +233,3 @@ def test_few_samples_are_drawn_and_functions_reach_all(cloud, monkeypatch):
     ends = X[graph.distinct[[7, row.indices[0]]]]
     assert np.isclose(np.linalg.norm(ends[0] - ends[1]), row.data[0])
     assert (graph.inverse[graph.distinct] == np.arange(len(graph.distinct))).all()
-    # No stage starts from a part of the samples.
-    assert not kept_stages(part).kept
-    assert kept_stages(diffusion).kept

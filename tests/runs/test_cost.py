@@ -1,66 +1,36 @@
-"""The cost of a command: its parts, workers, words; inputs."""
+"""The memory of a command: its workers, words; inputs."""
 
 import numpy as np
-import pytest
 
 from manifactor.cryoem.files.stacks import write_stack
-from manifactor.operators.forecast import Forecast
-from manifactor.runs.cost import PartCost, cost_of_parts, cost_of_pieces, forecast_input
+from manifactor.operators.forecast import forecast
+from manifactor.runs.cost import Cost, cost_of_input
 from manifactor.runs.sources import Input
 from manifactor.runs.task import Task
 
 
-def test_parts_follow_each_other_and_the_largest_takes_the_memory():
-    parts = [PartCost("reading", 2, 3e8), PartCost("fitting", 70, 1e9)]
-    cost = cost_of_parts([*parts, PartCost("placing", 0, 9e9)])
-    assert (cost.seconds, cost.memory, cost.worker_memory) == (72, 1e9, 0)
-    assert str(cost) == "about 1.0 GB and 72 s"
-    assert cost.as_rows() == [
-        ["part", "time", "memory"],
-        ["reading", "2 s", "0.3 GB"],
-        ["fitting", "70 s", "1.0 GB"],
-    ]
+def test_a_cost_reads_as_prose():
+    assert str(Cost(1e9)) == "about 1.0 GB"
+    assert str(Cost(2e8, 3e9)) == "about 0.2 GB and 3.0 GB on the device"
+    assert str(Cost(2e8, 0.0, 4, 1e9)) == "about 0.2 GB, 1.0 GB on each of 4 workers"
+    assert str(Cost(2e8, 0.0, 1, 1e9)) == "about 0.2 GB, 1.0 GB on the worker"
 
 
-@pytest.mark.parametrize(
-    ("seconds", "n_workers", "elapsed"),
-    [
-        ((10, 10, 10, 10), 2, 20),
-        ((10, 10, 100), 2, 100),  # the longest is not divided
-        ((10, 20), 8, 20),
-    ],
-)
-def test_pieces_are_divided_over_workers(seconds, n_workers, elapsed):
-    pieces = [PartCost(str(k), each, 1e9 + k) for k, each in enumerate(seconds)]
-    cost = cost_of_pieces(pieces, n_workers=n_workers)
-    assert cost.seconds == elapsed
-    assert cost.n_workers == min(n_workers, len(seconds))
-    assert cost.worker_memory == 1e9 + len(seconds) - 1
-    assert cost.memory == 2e8
+FIT = forecast(20_000, 8, n_neighbors=64, n_functions=100)
 
 
-FIT = Forecast(memory=5e8, seconds=9)
-
-
-def table(n, n_features=8, path=None):
+def table(n, n_features=8):
     """Samples that take no memory."""
     samples = np.broadcast_to(np.float32(0), (n, n_features))
-    return Input(samples, np.arange(n), path=path)
+    return Input(samples, np.arange(n))
 
 
-def seconds_of(cost):
-    return {part.name: part.seconds for part in cost.parts}
-
-
-def test_samples_are_placed_if_not_all_are_fitted():
-    whole = forecast_input(table(20_000), FIT, 20_000, n_cores=2)
-    assert list(seconds_of(whole)) == ["reading", "fitting", "writing"]
-    part = forecast_input(table(10**6), FIT, 20_000, n_cores=2)
-    assert list(seconds_of(part)) == ["reading", "fitting", "placing", "writing"]
-    # CPU seconds that were measured, of one core that places and of two.
-    assert 6 < seconds_of(part)["placing"] < 24
-    assert 2 < seconds_of(part)["writing"] < 9
-    assert part.memory < 1.3e9
+def test_samples_that_are_placed_take_memory_where_they_are_placed():
+    whole, part = (cost_of_input(table(n), FIT, 20_000) for n in (20_000, 10**6))
+    assert whole.memory < part.memory < 1.3e9
+    divided = cost_of_input(table(10**6), FIT, 20_000, n_workers=2)
+    assert whole.worker_memory == part.worker_memory == 0
+    assert 4e8 < divided.worker_memory < part.memory
 
 
 def test_images_are_not_read_for_a_forecast(tmp_path, rng, monkeypatch):
@@ -71,5 +41,5 @@ def test_images_are_not_read_for_a_forecast(tmp_path, rng, monkeypatch):
     images = rng.standard_normal((40, 32, 32)).astype(np.float32)
     write_stack(tmp_path / "a.mrcs", images, pixel_size=2.0)
     task = Task(tmp_path / "a.mrcs")
-    cost = task.forecast(task.open())
-    assert list(seconds_of(cost)) == ["reading", "components", "fitting", "writing"]
+    opened = task.open()
+    assert task.forecast(opened).memory > opened.reading_memory > 2.7e8

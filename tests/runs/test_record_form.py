@@ -1,14 +1,12 @@
-from typing import Annotated, Any, Required, TypedDict
+from typing import Any
 
 import numpy as np
 import pytest
 
-from manifactor.runs.record_form import misfit
+from manifactor.runs.record_form import Checked, misfit
 
-
-class Entry(TypedDict, total=False):
-    name: Required[str]
-    shares: Annotated[list[float], lambda shares: sum(shares) <= 1] | None
+SHARES = Checked([float], lambda shares: sum(shares) <= 1)
+ENTRY = {"name": str, "shares?": (SHARES, None)}
 
 
 @pytest.mark.parametrize(
@@ -29,10 +27,11 @@ class Entry(TypedDict, total=False):
         ((1,), tuple[int, str], "x.1 is missing"),
         ((1, "2", 3), tuple[int, str], "x.2 is one too many"),
         ([1], tuple[int, ...], "x has another type"),
-        ({"name": "a", "further": object()}, Entry, ""),
-        ({"shares": None}, Entry, "x.name is missing"),
-        ({"name": "a", "shares": [0.5, "0.5"]}, Entry, "x.shares.1 has another type"),
-        ({"name": "a", "shares": [0.5, 0.6]}, Entry, "x.shares has an impossible value"),
+        ({"name": "a", "further": object()}, ENTRY, ""),
+        ({"shares": None}, ENTRY, "x.name is missing"),
+        ({"name": "a", "shares": [0.5, "0.5"]}, ENTRY, "x.shares.1 has another type"),
+        ({"name": "a", "shares": [0.5, 0.6]}, ENTRY, "x.shares has an impossible value"),
+        ({"a": {"name": 1}}, {str: ENTRY}, "x.a.name has another type"),
         (object(), Any, ""),
     ],
 )

@@ -2,8 +2,7 @@
 
 import os
 import shutil
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -11,7 +10,7 @@ from typing import TypeVar
 import numpy as np
 
 from manifactor._support.errors import shell_line
-from manifactor._support.files import real_path, replace_folder
+from manifactor._support.files import real_path, remove, replace_folder
 from manifactor._support.progress import ProgressBars
 from manifactor._support.workers import Here, Processes, Workers, WorkersLost
 from manifactor.command import terminal
@@ -19,8 +18,7 @@ from manifactor.command.endings import say_what_is_left
 from manifactor.command.outputs import chosen_workers, own, require_new
 from manifactor.command.terminal import aligned, note, show
 from manifactor.estimators import ManifoldFactorizer
-from manifactor.operators.pipeline import kept_stages
-from manifactor.runs.archive import Checkpoints, is_run, load, other_fit, require_checkpoints
+from manifactor.runs.archive import KEY, Checkpoints, is_run, require_checkpoints
 from manifactor.runs.cost import Cost
 from manifactor.runs.folder import PARTS_FOLDER, require_new_run
 from manifactor.runs.options import BESIDE, FitOptions
@@ -32,8 +30,6 @@ from manifactor.runs.task import (
     Row,
     Task,
     clear_away,
-    finished_rows,
-    finished_runs,
     fit_side_by_side,
     forecast_side_by_side,
     named_tasks,
@@ -50,11 +46,6 @@ def fit(options: FitOptions) -> None:
     if any(source.fit(options) for source in sources()):
         return
     tasks = tasks_of(options)
-    if len(tasks) > 1 and options.reuse:
-        raise ValueError(
-            "--reuse works with one input and one view; "
-            f"got {len(tasks)}. Remove the option, or fit the views one by one."
-        )
     for name in ("bursts", "pairs"):
         if len(tasks) > 1 and getattr(options, name):
             raise ValueError(
@@ -67,11 +58,6 @@ def fit(options: FitOptions) -> None:
             "the rows of a large table among workers; this is one fit, which runs in "
             "one process on all cores. Leave it out."
         )
-    if options.resume and options.reuse:
-        raise ValueError(
-            "--resume continues this run and --reuse starts from another one; "
-            "pass only one of them."
-        )
     # Absolute, since "." and ".." have no name; a link keeps its own.
     first = Path(os.path.abspath(tasks[0].path))
     out = Path(options.out or f"{first.stem}-run")
@@ -81,12 +67,14 @@ def fit(options: FitOptions) -> None:
         tasks, out = [task.anywhere for task in tasks], out.absolute()
     if len(tasks) == 1:
         _fit_one(tasks[0], out)
-    elif options.dry_run:
+        return
+    named = named_tasks(tasks)
+    if options.dry_run:
         # Fewer views than cores share all of them.
         count = n_workers_of(options, Processes(min(Processes().count, len(tasks))))
-        show_cost(forecast_side_by_side(tasks, n_workers=count), of="view")
+        show_cost(forecast_side_by_side(tasks, n_workers=count))
     else:
-        _fit_views(tasks, out, options)
+        _fit_views(named, out, options)
 
 
 def tasks_of(options: FitOptions) -> list[Task]:
@@ -107,10 +95,6 @@ def _fit_one(task: Task, out: Path) -> None:
     """Fit one input, or print what that would cost."""
     options = task.options
     require_usable_out(out, options)
-    if options.reuse is not None and not is_run(Path(options.reuse)):
-        raise ValueError(
-            f"--reuse must name the folder of an earlier run; {options.reuse} is not one."
-        )
     opened = task.open()
     for text in opened.notes:
         note(text)
@@ -118,24 +102,16 @@ def _fit_one(task: Task, out: Path) -> None:
     # An archive may hold labels only: the name tells whether these are the samples.
     if path is not None and path.suffix.lower() == ".npz" and array_name(path) != "X":
         note(f"the samples are {array_name(path)!r}, the only array of {path}.")
-    n_workers = n_workers_of(options) if options.dry_run else 1
-    cost = task.forecast(opened, n_workers=n_workers)
-    on_device = options.device not in (None, "cpu") and not cost.device_memory
-    where = " on the CPU, and less on the device" if on_device else ""
+    # Too little memory is said before images are read.
+    cost = task.forecast(opened, n_workers=n_workers_of(options) if options.dry_run else 1)
     if options.dry_run:
-        show_cost(cost, where)
+        on_device = options.device not in (None, "cpu") and not cost.device_memory
+        show_cost(cost, " on the CPU, and less on the device" if on_device else "")
         return
-    note_long_fit(cost, where)
     given = task.read(opened)
     _note_constant_columns(given)
-    estimator, record = with_checkpoints(out, options, partial(task.fit, given, out))
-    # A stage has a time only if it was computed, and the search for neighbours is the first stage
-    # that an earlier run can save.
-    if options.reuse is not None and "neighbours" in estimator.timings_:
-        note(
-            f"nothing of {options.reuse} could be reused: its samples or settings differ. "
-            "--fit-samples is one of these settings."
-        )
+    work = partial(task.fit, given, out, overwrite=options.overwrite)
+    estimator, record = with_checkpoints([task], out, work)
     show_result(estimator, record, out, "sample")
 
 
@@ -162,8 +138,6 @@ def require_usable_out(out: Path, options: FitOptions) -> None:
     require_checkpoints(folder)
     for each in (folder, folder / PARTS_FOLDER):
         clear_away(each)
-    if finished_runs(folder):
-        raise other_fit(folder, "they are of several inputs or views")
 
 
 def _note_constant_columns(given: Input) -> None:
@@ -202,21 +176,9 @@ def n_workers_of(options: FitOptions, otherwise: Workers = Here()) -> int:
         return workers.count
 
 
-def show_cost(cost: Cost, where: str = "", *, of: str = "part") -> None:
-    """Print the cost of a fit, and that of each of its parts, or views."""
-    dominant = ""
-    if of == "part":
-        longest = max(cost.parts, key=lambda part: part.seconds)
-        dominant = f", {longest.seconds / cost.seconds:.0%} of it {longest.name}"
-    show(f"The fit will take {cost}{where}{dominant}.\n", alone=True)
-    show(aligned(cost.as_rows(of)), alone=True)
-
-
-def note_long_fit(cost: Cost, where: str = "") -> None:
-    """Say what a fit will cost, if that is much."""
-    # Shorter fits are over before the forecast has been read.
-    if cost.seconds > 20:
-        note(f"the fit will take {cost}{where}.")
+def show_cost(cost: Cost, where: str = "") -> None:
+    """Print the memory that a fit takes."""
+    show(f"The fit will take {cost}{where}.", alone=True)
 
 
 # What an interrupted fit has left, beside the run folder that it was to write.
@@ -239,32 +201,45 @@ def _delete_checkpoints(folder: Path) -> None:
 
 
 def with_checkpoints(
+    tasks: Sequence[Task],
     out: Path,
-    options: FitOptions,
     work: Callable[..., Found],
     *,
+    otherwise: Workers = Here(),
     check: Callable[[Workers], None] = lambda workers: None,
 ) -> Found:
-    """Do the work of a fit, and keep long stages until its run folder is written."""
-    folder = checkpoint_folder(out)
+    """Do the work of fits, and keep what is finished until all of it is."""
+    folder, options = checkpoint_folder(out), tasks[0].options
 
     def left() -> str:
-        # Stages of a few seconds are not written, so there may be nothing to resume.
-        text = "checkpoints are kept; repeat the command with --resume to continue"
-        return text if folder.is_dir() else ""
+        clear_away(folder)
+        kept = [path for path in folder.glob("*") if path.name not in (KEY, TABLE)]
+        if not kept:
+            remove(folder)
+            return ""
+        several = f"{len(kept)} of {len(tasks)} views are finished and"
+        what = several if len(tasks) > 1 else "checkpoints are"
+        return f"{what} kept; repeat the command with --resume to continue"
 
-    with (
-        say_what_is_left(left),
-        chosen_workers(options.cluster, Here(), device=options.device) as workers,
-        ProgressBars() as bars,
-    ):
-        check(workers)
-        if not options.resume:
-            _delete_checkpoints(folder)
-        stages = Checkpoints(folder, resume=options.resume)
-        if options.reuse is not None:
-            stages.kept = kept_stages(load(options.reuse).diffusion_).kept
-        found = work(overwrite=options.overwrite, stages=stages, callback=bars, workers=workers)
+    try:
+        # Workers first: without them, nothing that was kept is deleted. They are gone when it is
+        # said what is left.
+        with (
+            say_what_is_left(left),
+            chosen_workers(options.cluster, otherwise, device=options.device) as workers,
+            ProgressBars() as bars,
+        ):
+            check(workers)
+            if not options.resume:
+                _delete_checkpoints(folder)
+            key = "\n".join(task.key for task in tasks)
+            found = work(stages=Checkpoints(folder, key, bars), workers=workers)
+    except WorkersLost:
+        # Its message says how to go on, which must be possible even now.
+        raise
+    except Exception:  # it is raised again
+        left()
+        raise
     shutil.rmtree(folder, ignore_errors=True)
     return found
 
@@ -272,51 +247,25 @@ def with_checkpoints(
 # Several inputs or views: a run folder for each.
 
 
-def _fit_views(tasks: Sequence[Task], out: Path, options: FitOptions) -> None:
+def _fit_views(tasks: Mapping[str, Task], out: Path, options: FitOptions) -> None:
     """Fit views at the same time and print one row for each."""
     require_new(out, mark=TABLE, overwrite=options.overwrite)
-    named, folder, n_done = named_tasks(tasks), checkpoint_folder(out), 0
-    # Workers first: without them, nothing that was kept is deleted. They are gone when it is said
-    # what is left.
-    with (
-        _kept(folder, len(named)),
-        chosen_workers(options.cluster, Processes(), device=options.device) as workers,
-    ):
+    if options.resume:
+        require_checkpoints(checkpoint_folder(out))
+
+    def work(stages: Checkpoints, workers: Workers) -> list[Row]:
+        folder = stages.open()
         if options.resume:
-            require_checkpoints(folder)
-            n_done = len(finished_rows(named, folder))
-            note(f"{n_done} of {len(named)} views are finished; continuing with the others.")
-        else:
-            _delete_checkpoints(folder)
-            folder.mkdir()
-        with terminal.count_pieces(len(named), "views", n_done=n_done) as report:
-            rows = fit_side_by_side(named, folder, workers=workers, report=report)
-    replace_folder(folder, out)
+            n_done = sum(is_run(folder / name) for name in tasks)
+            note(f"{n_done} of {len(tasks)} views are finished; continuing with the others.")
+        with terminal.count_pieces(len(tasks), "views") as report:
+            rows = fit_side_by_side(tasks, folder, workers=workers, report=report)
+        (folder / KEY).unlink()
+        replace_folder(folder, out)
+        return rows
+
+    rows = with_checkpoints(list(tasks.values()), out, work, otherwise=Processes())
     show(aligned([Row._fields, *rows]))
     failed = sum(row.verdict == FAILED for row in rows)
     failures = f"; {failed} failed" if failed else ""
     show(f"A run folder for each view, and this table as {TABLE}: {out}{failures}")
-
-
-@contextmanager
-def _kept(folder: Path, total: int) -> Iterator[None]:
-    """Keep the finished runs if anything stops the others; remove an empty folder."""
-
-    def left() -> str:
-        clear_away(folder)
-        n_done = len(finished_runs(folder))
-        if not n_done:
-            with suppress(OSError):
-                folder.rmdir()
-        kept = f"{n_done} of {total} views are finished and kept; repeat the command with --resume"
-        return f"{kept} to continue" if n_done else ""
-
-    try:
-        with say_what_is_left(left):
-            yield
-    except WorkersLost:
-        # Its message says how to go on, which must be possible even now.
-        raise
-    except Exception:  # it is raised again
-        left()
-        raise

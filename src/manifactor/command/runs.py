@@ -154,7 +154,7 @@ def reported(notices: Iterable[str]) -> Iterator[Stages]:
     for notice in filter(None, notices):
         note(notice)
     with ProgressBars() as bars:
-        yield Stages().start(bars)
+        yield Stages(bars)
 
 
 def report(options: arguments.ReportOptions) -> None:

@@ -87,15 +87,15 @@ def aligned(rows: Sequence[Sequence[str]]) -> str:
 
 
 @contextmanager
-def count_pieces(total: int, unit: str, *, n_done: int = 0) -> Iterator[Callable[[float], None]]:
-    """Yield a function that shows how much is done; pieces that were done before are not timed."""
+def count_pieces(total: int, unit: str) -> Iterator[Callable[[float], None]]:
+    """Yield a function that shows how much is done."""
     from tqdm import tqdm
 
     # `disable=None` is tqdm's value for "only on a terminal".
-    how = {"total": total, "initial": n_done, "desc": unit, "disable": None, "file": sys.stderr}
+    how = {"total": total, "desc": unit, "disable": None, "file": sys.stderr}
     look = f"{BAR} {{n_fmt}} of {{total_fmt}}, {{elapsed}}, {{remaining}} left"
     with tqdm(bar_format=look, **how) as bar:
-        yield lambda part: bar.update(n_done + round(part * (total - n_done)) - bar.n)
+        yield lambda part: bar.update(round(part * total) - bar.n)
 
 
 def completion(options: Any) -> None:

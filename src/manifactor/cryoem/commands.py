@@ -14,7 +14,6 @@ from manifactor._support.progress import ProgressBars
 from manifactor._support.workers import Here, Workers
 from manifactor.command.fitting import (
     n_workers_of,
-    note_long_fit,
     require_outside,
     require_usable_out,
     show_cost,
@@ -72,10 +71,11 @@ def fit_particles(options: FitOptions) -> None:
 
     def check(workers: Workers) -> None:
         # Each worker holds its share of the images.
-        note_long_fit(cost_of_all_views(task, source, n_workers=workers.count))
+        cost_of_all_views(task, source, n_workers=workers.count)
 
-    work = partial(fit_all_views, task, particles, source, grid, out)
-    show_result(*with_checkpoints(out, options, work, check=check), out, "particle")
+    given = task, particles, source, grid, out
+    work = partial(fit_all_views, *given, overwrite=options.overwrite)
+    show_result(*with_checkpoints([task], out, work, check=check), out, "particle")
 
 
 def _task_of_all_views(options: FitOptions) -> Task:
@@ -89,7 +89,7 @@ def _task_of_all_views(options: FitOptions) -> Task:
     task = Task(path, options)
     options.require(path, ALL_VIEWS)
     # Options that have no effect on particles of all views, beside those of other inputs.
-    idle = ("width", "fit_samples", "coordinates", "reuse", "preparation", "transformation")
+    idle = ("width", "fit_samples", "coordinates", "preparation", "transformation")
     for each in fields(options):
         if each.name in idle and getattr(options, each.name) != each.default:
             raise ValueError(f"{flag_of(each)} does not go with {ALL_VIEWS}. Leave it out.")

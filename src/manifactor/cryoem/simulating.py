@@ -11,6 +11,7 @@ import numpy as np
 from manifactor._support.errors import extra, shell_line
 from manifactor._support.files import whole_folder, write_whole
 from manifactor._support.progress import ProgressBars
+from manifactor._support.stages import Stages
 from manifactor.command.outputs import own, require_ending, require_new
 from manifactor.command.terminal import show
 from manifactor.cryoem.averages import average, write_averages
@@ -147,7 +148,7 @@ def demo(options: DemoOptions) -> None:
     _write(data, simulation)
     task = Task(data / "particles.star")
     with ProgressBars() as bars:
-        estimator, record = task.fit(task.read(), out, overwrite=True, callback=bars)
+        estimator, record = task.fit(task.read(), out, overwrite=True, stages=Stages(bars))
     show(f"\n{found_text(record, estimator)}")
     _average_motions(open_run(out), simulation)
     _show_demo_files(out, data)

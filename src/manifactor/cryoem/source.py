@@ -25,9 +25,7 @@ from manifactor.cryoem.runs import ParticleRun, particle_file, run_images
 from manifactor.estimators.arrays import FEWEST_SAMPLES
 from manifactor.judging.evidence import Evidence
 from manifactor.judging.table import CRITERIA
-from manifactor.operators.forecast import DENSE_FLOPS
 from manifactor.operators.neighbors import N_NEIGHBORS
-from manifactor.runs.cost import DISK_RATE, PartCost
 from manifactor.runs.options import IMAGES, STACK, VOLUMES, FitOptions
 from manifactor.runs.places import Place
 from manifactor.runs.sources import Input, Opened
@@ -165,31 +163,18 @@ class UnreadImages(OfParticles):
         """How many columns are expected."""
         return self.options.components or min(10, self.n_samples - 1)
 
-    def costs(self, start: float, held: float, n_cores: int) -> list[PartCost]:
-        """Return the cost of reading and of making samples."""
+    @property
+    def reading_memory(self) -> float:
+        """Bytes that are needed beside the samples while they are made, blocks of images first."""
         shape = self.source.shape
-        n, pixels = float(self.n_samples), float(np.prod(shape))
-        # Beside the samples, blocks of images.
-        memory = held + 2.7e8
+        n, pixels, blocks = float(self.n_samples), float(np.prod(shape)), 2.7e8
         if len(shape) == 3:
             # Volumes are reduced to a ball in 32 voxels, of which there are three copies.
-            reading, seconds = n, 1e-7 * n * pixels
-            components = 3 * 4 * n * np.pi / 6 * min(pixels, 32**3)
-        else:
-            # Fourier coefficients of an image that are kept, about.
-            p = np.pi * max(1.0, min(24.0, shape[0] / 2 - 1)) ** 2
-            # As many images as fit into 256 MB are learned from; all others are read once more, and
-            # 2000 before, to see what of them is noise.
-            learned = min(n, 2**28 / (4 * p))
-            reading = learned + (n if learned < n else 0) + min(2000, n)
-            seconds = pixels * reading * (1e-8 + 2e-8 / n_cores)
-            seconds += (learned + 15 * p) * p**2 / DENSE_FLOPS
-            components = 4 * (2 * learned * p + 4 * p**2)
-        start += 4 * pixels * reading / DISK_RATE
-        return [
-            PartCost("reading", start, memory),
-            PartCost("components", seconds, memory + components),
-        ]
+            return blocks + 3 * 4 * n * np.pi / 6 * min(pixels, 32**3)
+        # Fourier coefficients of an image that are kept, about.
+        p = np.pi * max(1.0, min(24.0, shape[0] / 2 - 1)) ** 2
+        # As many images as fit into 256 MB are learned from.
+        return blocks + 4 * (2 * min(n, 2**28 / (4 * p)) * p + 4 * p**2)
 
     def read(self, rng: np.random.Generator) -> ParticleInput:
         """Read all of them and return their principal components."""

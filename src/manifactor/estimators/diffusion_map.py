@@ -107,7 +107,7 @@ class SpectralEstimator(TransformerMixin, BaseEstimator):
         return X
 
     def forecast(self, X) -> Forecast:
-        """Return the memory and time that fitting these samples takes.
+        """Return the memory that fitting these samples takes.
 
         Parameters
         ----------
@@ -124,16 +124,12 @@ class SpectralEstimator(TransformerMixin, BaseEstimator):
         """
         return self.forecast_shape(*_shape(clone(self)._validated(as_rows(X)[0], reset=True)))
 
-    def forecast_shape(
-        self, n_samples: int, n_features: int, *, n_cores: int | None = None
-    ) -> Forecast:
-        """Return the memory and time of a fit of samples with so many columns.
+    def forecast_shape(self, n_samples: int, n_features: int) -> Forecast:
+        """Return the memory of a fit of samples with so many columns.
 
         Parameters
         ----------
         n_samples, n_features : int
-        n_cores : int or None
-            Cores at 2.4 GHz that the time is of; None for as many as there are.
 
         Returns
         -------
@@ -147,9 +143,7 @@ class SpectralEstimator(TransformerMixin, BaseEstimator):
         settings = self._diffusion_settings()
         require_diffusion(settings, n_samples)
         functions = self._chosen().get("functions")
-        cost = forecast_diffusion(
-            settings, n_samples, n_features, functions=functions, n_cores=n_cores
-        )
+        cost = forecast_diffusion(settings, n_samples, n_features, functions=functions)
         known = self.device == "cpu" or cost.device_memory > 0
         log.info("forecast: %s%s", cost, "" if known else ", if it were on the CPU")
         # The dense kernel is computed by the host on any device.
@@ -420,9 +414,9 @@ class DiffusionMap(SpectralEstimator):
         Share of the nearest neighbours that the search found; 1 if it is exact, nan if
         it is the caller's own.
     forecast_ : Forecast
-        Memory and time that were expected.
+        Memory that was expected.
     timings_ : dict
-        Seconds by stage, but for those that `stages` had kept.
+        Seconds by stage.
 
     Examples
     --------
@@ -464,7 +458,7 @@ class DiffusionMap(SpectralEstimator):
         self.verbose = verbose
 
     @without_weights
-    def fit(self, X, y=None, *, stages=None):
+    def fit(self, X, y=None):
         """Compute the spectrum of the samples.
 
         Parameters
@@ -472,8 +466,6 @@ class DiffusionMap(SpectralEstimator):
         X : array of shape (n_samples, n_features)
             Or images, of shape (n_samples, height, width) or (n_samples, height, width, 3).
         y : ignored
-        stages : Stages or None
-            Where finished stages are kept and looked up; by default, nowhere.
 
         Returns
         -------
@@ -483,8 +475,7 @@ class DiffusionMap(SpectralEstimator):
         X, fresh.image_shape_ = as_rows(X)
         with self._progress(self.callback) as callback:
             X = fresh._checked(X)
-            rng, seed = random_numbers(self.random_state)
-            stages = (stages or Stages(keeps=False)).start(callback, seed)
+            rng, stages = random_numbers(self.random_state), Stages(callback)
             with device_memory(), blas_threads(X):
                 found = diffuse(X, self._diffusion_settings(), stages=stages, rng=rng)
                 fresh.diffusion_ = found.settled()

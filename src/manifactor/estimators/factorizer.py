@@ -272,7 +272,6 @@ class ManifoldFactorizer(SpectralEstimator):
         pairs=None,
         lag=None,
         noise=None,
-        stages=None,
         column_names=None,
         fit_samples="auto",
     ):
@@ -289,8 +288,6 @@ class ManifoldFactorizer(SpectralEstimator):
             Standard deviation in every column, after the `transformation`: "product" then also
             requires that it hardly moves the places. Of each sample, or its covariance: it is
             factored where it would lie without noise.
-        stages : Stages or None
-            Where finished stages are kept and looked up; by default, nowhere.
         column_names : sequence of str or None
             For warnings and errors. None takes those of a DataFrame, or numbers from 0.
         fit_samples : int, "auto" or "all"
@@ -306,7 +303,7 @@ class ManifoldFactorizer(SpectralEstimator):
         moves |= {"bursts": bursts, "pairs": pairs, "lag": lag}
         with self._progress(self.callback) as callback:
             samples = read_samples(fresh, X, moves, noise, column_names, fit_samples)
-            stages = (stages or Stages(keeps=False)).start(callback, samples.seed)
+            stages = Stages(callback)
             with device_memory(), blas_threads(samples.columns), reasons_told():
                 result = factorize(samples, self._diffusion_settings(), settings, stages=stages)
         return self._remember(fresh, result, stages.timings)

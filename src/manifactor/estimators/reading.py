@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -114,17 +113,12 @@ def _drawn(
             )
         likelihood = GaussianLikelihood.of_samples(X, noise)
         X, noise = denoise(likelihood, X, rng=np.random.default_rng(0)), None
-    rng, seed = random_numbers(estimator.random_state)
+    rng = random_numbers(estimator.random_state)
     names = column_labels(estimator, names, X.shape[1])
-    return Samples(X, names, moves, noise, rng, rows, seed, as_pairs, frame(rows), precision)
+    return Samples(X, names, moves, noise, rng, rows, as_pairs, frame(rows), precision)
 
 
-def random_numbers(random_state: Any) -> tuple[np.random.Generator, int | None]:
-    """Return a generator, and the seed if it is fixed.
-
-    Without a fixed seed, stages that the caller has kept serve whatever they were drawn with.
-    """
+def random_numbers(random_state: Any) -> np.random.Generator:
+    """Return a generator, a child of the seed's: earlier versions drew the same numbers."""
     seed = check_random_state(random_state).randint(2**31)
-    # A child of the seed's generator: earlier versions drew the same numbers.
-    (rng,) = np.random.default_rng(seed).spawn(1)
-    return rng, seed if isinstance(random_state, Integral) else None
+    return np.random.default_rng(seed).spawn(1)[0]

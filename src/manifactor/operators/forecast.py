@@ -1,37 +1,28 @@
-"""Memory and time of a fit, estimated before it starts.
-
-Memory is that of the arrays at the peak. Time is right to a factor of two, by rates of two cores of
-2.4 GHz, and of an H200.
-"""
+"""Memory of a fit, that of its arrays at the peak, counted before it starts."""
 
 from dataclasses import dataclass
 
 from manifactor._support.errors import extra
 from manifactor._support.memory import available_memory
-from manifactor._support.threads import cores
 from manifactor.operators.engines.chebyshev import block_width
 
 # Entries of a row of the symmetric graph for each neighbour.
 ENTRIES_PER_NEIGHBOR = 1.07
-# Operations a second on two cores: products of the sparse matrix with a block, and dense products.
-SPARSE_FLOPS, DENSE_FLOPS = 1.6e10, 6e10
 
 
 @dataclass(frozen=True)
 class Forecast:
-    """Memory and time of a fit; ``str()`` reads as prose.
+    """Memory of a fit; ``str()`` reads as prose.
 
     Attributes
     ----------
     memory : float
         In bytes.
-    seconds : float
     device_memory : float
         Bytes on the device; 0 for a fit on the CPU.
     """
 
     memory: float
-    seconds: float
     device_memory: float = 0.0
 
     @property
@@ -40,43 +31,23 @@ class Forecast:
         return self.memory <= available_memory()
 
     def __str__(self) -> str:
-        sizes = f"about {as_size(self.memory)}"
-        if self.device_memory:
-            sizes += f", {as_size(self.device_memory)} on the device,"
-        return f"{sizes} and {as_duration(self.seconds)}"
+        there = f" and {as_size(self.device_memory)} on the device" if self.device_memory else ""
+        return f"about {as_size(self.memory)}{there}"
 
 
 def forecast(
-    n_samples: int,
-    n_features: int,
-    *,
-    n_neighbors: int | str,
-    n_functions: int,
-    search: str = "auto",
-    n_cores: int | None = None,
+    n_samples: int, n_features: int, *, n_neighbors: int | str, n_functions: int
 ) -> Forecast:
-    """Estimate what fitting so many samples of so many columns costs on the CPU."""
-    # A quarter of the time on two cores is that of one core that works alone.
-    slowdown = 0.25 + 0.75 * 2 / (n_cores or cores())
+    """Count what fitting so many samples of so many columns takes on the CPU."""
     if n_neighbors == "all":
-        # The kernel, and what is made of it. Three passes for each function wait for memory, which
-        # makes them ten times as slow as other products.
-        seconds = 10 * 3 * n_functions * n_samples**2 / DENSE_FLOPS
-        return Forecast(2.5 * 8 * n_samples**2, slowdown * seconds)
+        # The kernel, and what is made of it.
+        return Forecast(2.5 * 8 * n_samples**2)
     entries = ENTRIES_PER_NEIGHBOR * n_samples * int(n_neighbors)
     width = block_width(n_samples, n_functions)
     # The graph has 12 bytes an entry, and its dense tiles are held beside it; a block of the solver
     # is there twice in single and twice in double precision, functions and samples twice in double.
-    memory = 6 * 12 * entries + n_samples * (24 * width + 16 * n_functions + 16 * n_features)
-    # Products with a block, that of two halves included: they grow with the samples, as measured on
-    # tori of 10,000 to 1,000,000 samples.
-    products = 48 * (n_samples / 10_000) ** 0.27
-    seconds = 2 * entries * width * products / SPARSE_FLOPS
-    # Search, and all that follows the spectrum.
-    seconds += 1.5 + n_samples * (6e-5 + 6e-7 * n_features)
-    if search == "brute":
-        seconds += 2 * n_samples**2 * (n_features + 16) / DENSE_FLOPS
-    return Forecast(memory, slowdown * seconds)
+    numbers = 24 * width + 16 * n_functions + 16 * n_features
+    return Forecast(6 * 12 * entries + n_samples * numbers)
 
 
 def require_memory(needed: Forecast, n_samples: int) -> None:
@@ -99,19 +70,10 @@ def as_size(memory: float) -> str:
     return f"{memory / 1e9:.1f} GB"
 
 
-def as_duration(seconds: float) -> str:
-    """Return a duration in seconds, minutes or hours."""
-    if seconds < 90:
-        return f"{max(1, round(seconds))} s"
-    if seconds < 5400:
-        return f"{seconds / 60:.0f} minutes"
-    return f"{seconds / 3600:.1f} hours"
-
-
 def forecast_on_device(
     n_samples: int, n_features: int, *, n_neighbors: int, n_functions: int
 ) -> Forecast:
-    """Estimate what fitting so many samples of so many columns costs on a GPU.
+    """Count what fitting so many samples of so many columns takes on a GPU.
 
     Of 10,000,000 samples of a torus the bytes are the 75 GB that were measured on an H200.
     """
@@ -129,8 +91,7 @@ def forecast_on_device(
     # On the host, at the end: distances and kernel with 12 bytes an entry, and functions once more
     # than there are.
     host = 24 * entries + 24 * n_functions + 16 * n_features
-    seconds = 0.6 + n_samples * (2.3e-6 + 1.4e-6 * (n_samples / 1e6) ** 0.385)
-    return Forecast(n_samples * host, seconds, n_samples * device)
+    return Forecast(n_samples * host, n_samples * device)
 
 
 def require_device_memory(needed: Forecast, n_samples: int, available: float) -> None:

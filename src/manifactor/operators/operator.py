@@ -217,8 +217,6 @@ class Operator:
     parts: tuple[Part, ...] = ()
     # What was chosen on the way, and why; "preparation" among them
     choices: Mapping[str, Choice] = field(default_factory=dict)
-    # Keys of the stages, for a later computation that starts from this one
-    keys: Mapping[str, str] = field(default_factory=dict)
     # Parameters of the computation; they serve further spectra
     settings: DiffusionSettings = field(default_factory=DiffusionSettings)
     # Lengths at every sample in units of its moves, where these are known
@@ -253,12 +251,9 @@ class Operator:
         return replace(spectrum, functions=functions, resident=None)
 
     def with_copies(self, rows: np.ndarray, copy_of: np.ndarray) -> "Operator":
-        """Return the operator of samples that these are some `rows` of, and all others copies of.
-
-        Further computations that start from it would count copies: it has no keys.
-        """
+        """Return the operator of samples of which these are some `rows`, others copies of them."""
         graph = self.graph.with_copies(rows, copy_of)
-        return replace(self, samples=self.samples[copy_of], graph=graph, keys={})
+        return replace(self, samples=self.samples[copy_of], graph=graph)
 
     @property
     def preparation(self) -> Preparation | None:
@@ -380,9 +375,7 @@ class Operator:
         )
         if len(spectrum.eigenvalues) <= count:
             return None
-        # The spectrum is no longer that of its stage.
-        keys = {name: key for name, key in self.keys.items() if name != "spectrum"}
-        return replace(self, distinct=spectrum, parts=parts, keys=keys, warned=spectrum.warned)
+        return replace(self, distinct=spectrum, parts=parts, warned=spectrum.warned)
 
     def _affordable(self, n_functions: int) -> bool:
         """Return whether this number of functions fits into memory; log a warning where not."""

@@ -3,15 +3,13 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
-from uuid import uuid4
 
 import numpy as np
 import scipy.sparse as sp
 
 from manifactor._support.errors import NothingFoundError, Warned
 from manifactor._support.parameters import Choice, given
-from manifactor._support.stages import Stages, fingerprint
+from manifactor._support.stages import Stages
 from manifactor.operators import laplacian
 from manifactor.operators.forecast import Forecast, forecast, forecast_on_device
 from manifactor.operators.kernel import Affinity, affinity, dense_affinity
@@ -35,7 +33,7 @@ from manifactor.samples.preparation import (
 
 @dataclass(frozen=True)
 class Walk:
-    """The stage "spectrum": the walk on the graph, and its spectrum."""
+    """The walk on a graph, and its spectrum."""
 
     graph: NeighborGraph
     affinity: Affinity
@@ -64,41 +62,26 @@ def diffuse(
     place of the settings: a "transformation", or a number of "functions", or as many as there are.
     """
     require_diffusion(settings, X.shape[0])
-    choices, stages = choices or {}, stages or Stages(keeps=False)
-    keys = stage_keys(X, settings, moves, choices, stages) if stages.keeps else {}
+    choices, stages = choices or {}, stages or Stages()
     asked = choices.get("transformation", given(settings.transformation))
     transformation = make_transformation(asked.value, X)
     if transformation is not None:
         X = transformation(X)
-
-    def prepare() -> Choice:
-        with stages.timed("preparation"):
-            return _preparation(X, settings)
-
-    preparation = stages.recall("preparation", keys.get("preparation", ""), prepare)
+    with stages.timed("preparation"):
+        preparation = _preparation(X, settings)
     samples = X if preparation.value is None else preparation.value(X)
     measured = Measured(samples) if moves is None else moves.measured(samples, preparation.value)
     samples, metric = measured.samples, measured.metric
     functions = choices.get("functions")
-
-    def search() -> NeighborGraph:
-        with stages.timed("neighbours"):
-            return search_neighbors(samples, metric, settings=settings)
-
-    def walk_and_solve() -> Walk:
-        graph = stages.recall("neighbours", keys.get("neighbours", ""), search)
-        graph = graph.with_search(samples, settings.n_jobs, metric)
-        return walk_on(samples, graph, settings, functions, metric=metric, stages=stages, rng=rng)
-
-    # A kept spectrum needs no neighbours: its graph is the one without outliers.
-    walk = stages.recall("spectrum", keys.get("spectrum", ""), walk_and_solve)
+    with stages.timed("neighbours"):
+        graph = search_neighbors(samples, metric, settings=settings)
+    walk = walk_on(samples, graph, settings, functions, metric=metric, stages=stages, rng=rng)
     made = {"preparation": preparation, **_choices(measured, walk, settings, functions)}
     if transformation is not None:
         made = {"transformation": replace(asked, value=transformation), **made}
     if functions is not None:  # the method needs no more of them
         settings = replace(settings, n_functions=len(walk.spectrum.eigenvalues))
-    walk = replace(walk, graph=walk.graph.with_search(samples, settings.n_jobs, metric))
-    return _operator(measured, walk, settings, made, keys)
+    return _operator(measured, walk, settings, made)
 
 
 def _preparation(X, settings: DiffusionSettings) -> Choice:
@@ -109,7 +92,7 @@ def _preparation(X, settings: DiffusionSettings) -> Choice:
     return choose_preparation(X)
 
 
-def _operator(measured: Measured, walk: Walk, settings, choices, keys) -> Operator:
+def _operator(measured: Measured, walk: Walk, settings, choices) -> Operator:
     """Return the record."""
     return Operator(
         samples=measured.samples,
@@ -118,55 +101,12 @@ def _operator(measured: Measured, walk: Walk, settings, choices, keys) -> Operat
         distinct=walk.spectrum,
         parts=walk.parts,
         choices=choices,
-        keys=keys,
         settings=settings,
         metric=measured.metric,
         path=measured.path,
         time=measured.time,
         warned=(*measured.warned, *walk.warned),
     )
-
-
-def stage_keys(X, settings: DiffusionSettings, moves, choices, stages: Stages) -> dict[str, str]:
-    """Return the key of every stage: a fingerprint of all that it depends on."""
-    search: Any = settings.neighbors
-    if hasattr(search, "get_params"):
-        search = f"{type(search).__qualname__} {search.get_params()}"
-    elif settings.own_search:
-        search = uuid4().hex  # its parameters are unknown
-    functions = choices["functions"].value if "functions" in choices else None
-    transformation = choices.get("transformation", given(settings.transformation)).value
-    preparation = fingerprint(
-        X, settings.precomputed, settings.own_search, settings.preparation, transformation
-    )
-    neighbours = fingerprint(
-        preparation, number_of_neighbors(settings, X.shape[0]).value, search, settings.device
-    )
-    if moves is not None:
-        neighbours = fingerprint(neighbours, *vars(moves).values())
-    # "auto" is settled only when copies are known, and not the same as its number.
-    spectrum = stages.random_key(
-        neighbours,
-        settings.bandwidth,
-        settings.density_correction,
-        settings.solver,
-        settings.n_functions,
-        functions,
-    )
-    return {"preparation": preparation, "neighbours": neighbours, "spectrum": spectrum}
-
-
-def kept_stages(diffusion: Operator) -> Stages:
-    """Return the stages from which another computation can start; none without keys."""
-    results = {
-        "preparation": diffusion.choices.get("preparation"),
-        "neighbours": diffusion.graph,
-        "spectrum": Walk(diffusion.graph, diffusion.affinity, diffusion.parts, diffusion.distinct),
-    }
-    if diffusion.graph.outliers.any():
-        del results["neighbours"]  # the graph before they were removed is gone
-    known = diffusion.keys.keys() & results.keys()
-    return Stages({name: (diffusion.keys[name], results[name]) for name in known})
 
 
 def search_neighbors(
@@ -195,7 +135,7 @@ def walk_on(
     rng: np.random.Generator,
 ) -> Walk:
     """Return the random walk on the graph without outliers, and its spectrum."""
-    stages = stages or Stages(keeps=False)
+    stages = stages or Stages()
     n_distinct = len(graph.distinct)
     n_functions = number_of_functions(settings, n_distinct, functions).value
     if n_functions >= n_distinct:
@@ -295,14 +235,9 @@ def _require_resolved(spectrum: Spectrum, n_functions: int, walk: Affinity, *, f
 
 
 def forecast_diffusion(
-    settings: DiffusionSettings,
-    n_samples: int,
-    n_features: int,
-    *,
-    functions: Choice | None = None,
-    n_cores: int | None = None,
+    settings: DiffusionSettings, n_samples: int, n_features: int, *, functions: Choice | None = None
 ) -> Forecast:
-    """Return the memory and time that samples of this shape take, on their device."""
+    """Return the memory that samples of this shape take, on their device."""
     prepares = settings.preparation != "none" and not settings.own_search
     if n_features > MOST_COLUMNS and prepares:
         n_features = MOST_COMPONENTS  # only the samples can tell how many are kept
@@ -314,5 +249,4 @@ def forecast_diffusion(
     kind = str(settings.device).removeprefix("torch:").partition(":")[0]
     if kind == "cuda" and not settings.dense:
         return forecast_on_device(n_samples, n_features, **counts)
-    search = "custom" if settings.own_search else settings.neighbors
-    return forecast(n_samples, n_features, **counts, search=search, n_cores=n_cores)
+    return forecast(n_samples, n_features, **counts)

@@ -113,8 +113,6 @@ def _diffuse(
         distinct=spectrum,
         parts=(),
         choices={**diffusion.choices, **choices},
-        # A later fit cannot start from the stages of some of the samples.
-        keys={},
         settings=replace(diffusion.settings, n_functions=functions.value),
         warned=(*graph.warned, *spectrum.warned),
     )

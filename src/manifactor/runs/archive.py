@@ -1,4 +1,4 @@
-"""A fit, or stages of one, on disk: one .npz of arrays and a JSON manifest, and back.
+"""A fit, or pieces of one, on disk: one .npz of arrays and a JSON manifest, and back.
 
 No pickle is written or read. A record becomes a tree of JSON that names its class and the arrays of
 its fields. Only records that a fit can hold are made from one, whose fields must have the types
@@ -8,9 +8,9 @@ be missing, so that archives of earlier releases can be read.
 
 import dataclasses
 import json
-import time
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
 from numbers import Real
@@ -23,18 +23,16 @@ import scipy.sparse as sp
 from manifactor._support import __version__
 from manifactor._support.array_files import ArrayFileError, open_archive
 from manifactor._support.errors import first_sentence, warn_caller
-from manifactor._support.files import hold, write_whole
+from manifactor._support.files import hold, remove, write_bytes, write_whole
 from manifactor._support.parameters import Choice
 from manifactor._support.plugins import loaded
-from manifactor._support.stages import Result, Stages
+from manifactor._support.stages import Callback, Result, Stages
 from manifactor._support.workers import Here, Jobs, Report, Work, Workers, ignored
 from manifactor.estimators import DiffusionMap, ManifoldFactorizer
 from manifactor.factorization import Factorization
-from manifactor.operators.engines.gpu import settled
 from manifactor.operators.forecast import Forecast
 from manifactor.operators.neighbors import NeighborGraph
 from manifactor.operators.operator import Operator
-from manifactor.operators.pipeline import Walk
 from manifactor.runs.old_archives import OLDEST_VERSION, renewed
 from manifactor.runs.record_form import misfit
 from manifactor.samples.preparation import Preparation, Transformation
@@ -150,7 +148,7 @@ def _record(tree: dict, stored):
 def _records() -> dict[str, Any]:
     """Return the only classes that a tree may name: records, and those in their fields."""
     records: dict[str, Any] = {}
-    left: list[Any] = [Preparation, Transformation, *STAGES.values(), *FITTED.values()]
+    left: list[Any] = [Preparation, Transformation, Choice, *FITTED.values()]
     left += loaded("records").values()
     while left:
         hint = left.pop()
@@ -241,11 +239,7 @@ def load(path):
         if manifest["format"] != FORMAT:
             raise KeyError("format")
         version, written_by = manifest["version"], manifest["written_by"]
-    if version not in READABLE_VERSIONS:
-        raise ValueError(
-            f"{path} has archive version {version}; this release reads versions {OLDEST_VERSION} "
-            f"to {ARCHIVE_VERSION}. Read it with manifactor {written_by}, or fit again."
-        )
+    require_version(path, version, written_by, "archive version")
     with _refuse(*damage):
         fit = _read_fit(renewed(manifest, version), arrays)
     with _refuse(*damage, errors=(ValueError,)):  # a parameter that no fit accepts
@@ -317,145 +311,94 @@ def _plain(value):
     return "auto" if hasattr(value, "transform") else None
 
 
+def require_version(path: Path, version: object, written_by: str, what: str = "version") -> None:
+    """Refuse a file of a version that this release does not read."""
+    if version not in READABLE_VERSIONS:
+        raise ValueError(
+            f"{path} has {what} {version}; this release reads versions {OLDEST_VERSION} to "
+            f"{ARCHIVE_VERSION}. Read it with manifactor {written_by}, or fit again."
+        )
+
+
 def is_run(folder: Path) -> bool:
     """Return whether this is a run folder."""
     return (folder / "run.json").is_file() and (folder / "factorization.npz").is_file()
 
 
-# Stages of a long fit, in a folder beside the future run, from which `--resume` goes on.
+# Pieces of a long fit, in a folder beside the future run, from which `--resume` goes on.
 
-# What stages of a fit yield; those of other packages may yield any record of theirs.
-STAGES: dict[str, Any] = {
-    "preparation": Choice,
-    "neighbours": NeighborGraph,
-    "spectrum": Walk,
-    "noise": np.ndarray,
-    "images": np.ndarray,
-    "volumes": tuple,
-    "motions": tuple,
-}
+KEY = "fit.key"  # the file that tells the fit, by its options and inputs
 
 
 class CheckpointWarning(UserWarning):
-    """A stage could not be written; the fit continues without."""
+    """A piece could not be written; the fit continues without."""
 
 
 class Checkpoints(Stages):
-    """Stages that are written to a folder: when they are done, and those of pieces meanwhile."""
+    """Stages whose finished pieces are files of a folder; what it holds is not made again."""
 
-    def __init__(self, folder: Path, *, resume: bool = False, worth_writing: float = 5.0) -> None:
-        """Remember the folder; raise ValueError if there is nothing to resume."""
-        super().__init__()
-        if resume:
-            require_checkpoints(folder)
-        self.folder, self.resume, self.worth_writing = folder, resume, worth_writing
+    def __init__(self, folder: Path, key: str = "", callback: Callback | None = None) -> None:
+        """Refuse a folder of another fit, which has another key."""
+        super().__init__(callback)
+        self.folder, self._key, self._counts = folder, key, Counter[str]()
+        self._writes = True
+        held = {path.name for path in folder.glob("[!.]*")}
+        if held and not (KEY in held and (folder / KEY).read_text(encoding="utf-8") == key):
+            raise ValueError(
+                f"the checkpoints in {folder} must belong to this fit; they are of other inputs or "
+                "settings. Repeat the command that was stopped with all its options, or leave "
+                "--resume out and start afresh."
+            )
 
-    def recall(self, name: str, key: str, make: Callable[[], Result]) -> Result:
-        """Return what memory or folder holds, else make it, and write it if slow."""
-        path = self.folder / f"{name}.npz"
-        if self.resume and name not in self.kept and path.is_file():
-            self.kept[name] = self._read(path, key, STAGES.get(name, Any))
-        begin = time.monotonic()
-        result = super().recall(name, key, make)
-        slow = time.monotonic() - begin > self.worth_writing
-        if slow and self._write(path, (key, settled(result))):
-            for piece in self.folder.glob(f"{name}.[0-9]*.npz"):
-                piece.unlink(missing_ok=True)
-        return result
+    def open(self) -> Path:
+        """Return the folder, which is made if necessary."""
+        self.folder.mkdir(exist_ok=True)
+        if not (self.folder / KEY).is_file():
+            write_bytes(self.folder / KEY, self._key.encode())
+        return self.folder
 
     def pieces(
         self,
         name: str,
-        key: str,
         work: Work,
         jobs: Jobs,
         *,
         workers: Workers = Here(),
         report: Report = ignored,
     ) -> Iterator[Any]:
-        """Yield the results that the folder holds, then compute the others.
+        """Yield the results of all jobs, in input order; those that are computed are written."""
+        self._counts[name] += 1  # a stage may be repeated, with other samples
+        name = f"{name} {self._counts[name]}"
+        paths = [self.folder / f"{name}.{number:06d}.npz" for number in range(len(jobs))]
+        known = {path for path in paths if path.is_file()}
+        missing = [job for path, job in zip(paths, jobs, strict=True) if path not in known]
+        done = len(known) / max(1, len(jobs))
+        if known:
+            report(done)
+        made = workers.map(work, missing, report=lambda part: report(done + (1 - done) * part))
+        for path in paths:
+            yield read_tree(path) if path in known else self._written(path, next(made))
+        yield from made  # which ends
 
-        They are written in groups, one for each `worth_writing` seconds of work. When the work is
-        stopped, so is the last group of a stage that took longer.
-        """
-        first = 0
-        for result in self._kept_pieces(name, key) if self.resume else ():
-            first += 1
-            yield result
-        if first >= len(jobs):
-            return
-        done = first / len(jobs)
-        report(done)
-        group: list[Any] = []
-        lost = False  # what comes after a gap cannot be resumed
-        begin = last = time.monotonic()
-
-        def write_group() -> bool:
-            return self._write(self._piece_path(name, first), (key, tuple(group)))
-
-        def report_all(part: float) -> None:
-            report(done + (1 - done) * part)
-
+    def _written(self, path: Path, result: Result) -> Result:
+        """Write a result, if that is possible, and return it."""
         try:
-            for result in workers.map(work, jobs[first:], report=report_all):
-                if not lost:
-                    group.append(result)
-                if group and time.monotonic() - last > self.worth_writing:
-                    lost = not write_group()
-                    first, last, group = first + len(group), time.monotonic(), []
-                yield result
-        finally:
-            if group and time.monotonic() - begin > self.worth_writing:
-                write_group()
-
-    def _kept_pieces(self, name: str, key: str) -> Iterator[Any]:
-        """Yield the first results of a stage, as far as the folder holds them."""
-        count = 0
-        while (path := self._piece_path(name, count)).is_file():
-            _, results = self._read(path, key, tuple)
-            # Without any, the next group would be looked for in the same file for ever.
-            if not results:
-                raise ValueError(f"{path} is damaged: it holds no pieces. Remove it.")
-            yield from results
-            count += len(results)
-
-    def _piece_path(self, name: str, first: int) -> Path:
-        """Return the file of a group of pieces by the number of its first."""
-        return self.folder / f"{name}.{first:06d}.npz"
-
-    def _read(self, path: Path, key: str, kind: Any) -> tuple:
-        """Return the key and the result of a stage, checked."""
-        stage = read_tree(path, tuple[str, kind])
-        if stage[0] != key:
-            raise other_fit(self.folder)
-        return stage
-
-    def _write(self, path: Path, stage: tuple) -> bool:
-        """Write a stage, and return whether that was possible."""
-        try:
-            self.folder.mkdir(exist_ok=True)
-            write_tree(path, stage)
+            if self._writes:
+                self.open()
+                write_tree(path, result)
         except (OSError, ValueError) as error:  # a full disk, or a folder that is gone
+            self._writes = False
+            if not any(self.folder.glob("*.npz")):
+                remove(self.folder)
             warn_caller(
                 f"the stage {path.stem!r} could not be written for --resume: {error}. "
                 "The fit continues without.",
                 CheckpointWarning,
             )
-            with suppress(OSError):  # it holds earlier stages, or is gone
-                self.folder.rmdir()
-            return False
-        return True
+        return result
 
 
 def require_checkpoints(folder: Path) -> None:
     """Refuse to resume a fit that has left nothing."""
     if not folder.is_dir():
         raise ValueError(f"no checkpoint to resume in {folder}. Leave --resume out.")
-
-
-def other_fit(folder: Path, what: str = "they are of other samples or settings") -> ValueError:
-    """Return the error of checkpoints that are not of this fit."""
-    return ValueError(
-        f"the checkpoints in {folder} must belong to this fit; {what}. Repeat the command that was "
-        "stopped with all its options, or leave --resume out and start afresh."
-    )

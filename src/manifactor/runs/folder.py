@@ -3,10 +3,12 @@
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from datetime import UTC, datetime
 from functools import lru_cache, partial, reduce
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import scipy
@@ -30,9 +32,9 @@ from manifactor.models.separable.symmetry import Symmetries
 from manifactor.runs.archive import (
     ARCHIVE_VERSION,
     FORMAT,
-    READABLE_VERSIONS,
     is_run,
     load,
+    require_version,
     save,
     write_tree,
 )
@@ -47,7 +49,7 @@ from manifactor.runs.places import (
     table_as_csv,
     table_columns,
 )
-from manifactor.runs.record_form import require_form
+from manifactor.runs.record_form import RUN_RECORD, misfit
 from manifactor.runs.sources import sources
 from manifactor.tables.stores import StoredTable, open_store
 
@@ -81,7 +83,7 @@ class InputState:
     def record(self) -> dict[str, str]:
         """The entry of run.json."""
         state = next(iter(self.files.values()))
-        return {} if state is None else {"input_changed": _as_date(state[0])}
+        return {"input_changed": _as_date(state[0])} if state else {}
 
     @property
     def changed(self) -> list[Path]:
@@ -91,11 +93,10 @@ class InputState:
 
 def _state_of(path: Path) -> tuple[int, int] | None:
     """Return the time of the last change and the bytes of a file; None for what does not exist."""
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return found.st_mtime_ns, found.st_size
+    with suppress(OSError):
+        status = path.stat()
+        return status.st_mtime_ns, status.st_size
+    return None
 
 
 def warn_of_changes(state: InputState) -> None:
@@ -149,6 +150,10 @@ def write_run(
             parts.rename(beside / parts.name)
 
 
+# What run.json has of the evidence as it is.
+SAID = ("verdict", "probability", "probabilities", "sense", "reason", "answer", "advice")
+
+
 def _summary(fit: ManifoldFactorizer, record: dict) -> dict:
     """Return what run.json holds."""
     evidence = run_evidence(fit, record)
@@ -157,13 +162,7 @@ def _summary(fit: ManifoldFactorizer, record: dict) -> dict:
         "version": ARCHIVE_VERSION,
         "n_samples": len(fit.spectrum_.weights),
         **record,
-        "verdict": evidence.verdict,
-        "probability": evidence.probability,
-        "probabilities": evidence.probabilities,
-        "sense": evidence.sense,
-        "reason": evidence.reason,
-        "answer": evidence.answer,
-        "advice": evidence.advice,
+        **{name: getattr(evidence, name) for name in SAID},
         "evidence": " ".join([*evidence.sentences, evidence.explanation]),
         "tests": [asdict(test) for test in evidence.tests],
         "factors": [{"topology": f.topology, "dimension": f.dimension} for f in fit.factors_],
@@ -229,21 +228,15 @@ def read_record(folder: Path) -> dict:
     path = folder / "run.json"
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
-        if record["format"] != f"{FORMAT} run":
-            raise ValueError("it is not a record of a run")
-        version, versions = record["version"], record["versions"]
-        if version in READABLE_VERSIONS or not isinstance(versions, dict):
-            require_form(record)
-    except KeyError as error:
-        raise damaged(path, f"it lacks {error}") from error
-    except (ValueError, TypeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise damaged(path, error) from error
-    if version not in READABLE_VERSIONS:
-        oldest, newest = READABLE_VERSIONS[0], READABLE_VERSIONS[-1]
-        raise ValueError(
-            f"{path} has version {version}; this release reads versions {oldest} to {newest}. "
-            f"Read it with manifactor {versions.get(FORMAT, 'of that time')}, or fit again."
-        )
+    if problem := misfit(record, {"format": str, "version": int, "versions": dict[str, Any]}):
+        raise damaged(path, problem)
+    if record["format"] != f"{FORMAT} run":
+        raise damaged(path, "it is not a record of a run")
+    require_version(path, record["version"], record["versions"].get(FORMAT, "of that time"))
+    if problem := misfit(record, RUN_RECORD):
+        raise damaged(path, problem)
     return record
 
 
@@ -318,26 +311,21 @@ def place_in_parts(
     workers: Workers = Here(),
     report: Callable[[float], None] = ignored,
 ) -> int:
-    """Place all samples of a table in parts; those that the folder already has are kept."""
-    ranges = part_ranges(table.edges, table.shape[1])
+    """Place all samples of a table in parts; return how many there are."""
     folder.mkdir(exist_ok=True)
-    jobs = []
-    for number, (start, stop) in enumerate(ranges):
-        target = folder / PART_NAME.format(number)
-        if not target.is_file():
-            jobs.append((archive, table, start, stop, target))
-    before = len(ranges) - len(jobs)
-
-    def reported(fraction: float) -> None:
-        report((before + fraction * len(jobs)) / len(ranges))
-
-    for _ in workers.map(place_part, jobs, report=reported):
+    jobs = [
+        (archive, table, start, stop, folder / PART_NAME.format(number))
+        for number, (start, stop) in enumerate(part_ranges(table.edges, table.shape[1]))
+    ]
+    for _ in workers.map(place_part, jobs, report=report):
         pass
-    return len(ranges)
+    return len(jobs)
 
 
 def place_part(archive: Path, table: StoredTable, start: int, stop: int, target: Path) -> None:
-    """Read some rows of a table, place them, and write their coordinates."""
+    """Read some rows of a table, place them, and write their coordinates, unless it was done."""
+    if target.is_file():
+        return
     locator = _locator(archive, archive.stat().st_mtime_ns, table.n_samples)
     places = as_places(locator.estimator, locator(table.read(start, stop), start))
     columns = extra("pyarrow").table(table_columns(places, np.arange(start, stop)))
@@ -369,33 +357,21 @@ def drawn_places(run: Path, record: dict) -> PlacedRows:
         some = np.sort(rng.choice(len(rows), count, replace=False))
         parts.append((rows[some], *(place[some] for place in places)))
     numbers, *factors = zip(*parts, strict=True)
-    joined = (
-        Place(
-            np.concatenate([place.coordinate for place in factor]),
-            factor[0].topology,
-            np.concatenate([place.confidence for place in factor]),
-            angles=None
-            if factor[0].angles is None
-            else np.vstack([each.angles for each in factor]),
-        )
-        for factor in factors
-    )
-    return np.concatenate(numbers), tuple(joined)
+    return np.concatenate(numbers), tuple(map(Place.joined, factors))
 
 
 def part_files(run: Path, record: dict) -> list[Path]:
     """Return the parts; their number in the record is compared, not believed."""
-    folder, recorded = run / PARTS_FOLDER, record.get("parts", 0)
-    found = {path.name for path in folder.glob(PART_NAME.replace("{:05d}", "*"))}
-    # No more names than files, and one.
-    names = [PART_NAME.format(k) for k in range(min(max(1, recorded), len(found) + 1))]
-    missing = [name for name in names if name not in found]
-    if missing:
-        raise ValueError(f"{folder / missing[0]} is missing. Fit again.")
-    if len(found) != recorded:
-        problem = f"parts is {recorded}, and there are {len(found)}"
+    recorded, parts = record.get("parts", 0), [run / PARTS_FOLDER / PART_NAME.format(0)]
+    while parts[-1].is_file():
+        parts.append(parts[-1].with_name(PART_NAME.format(len(parts))))
+    missing = parts.pop()
+    if len(parts) < recorded or not parts:
+        raise ValueError(f"{missing} is missing. Fit again.")
+    if len(parts) != recorded:
+        problem = f"parts is {recorded}, and there are {len(parts)}"
         raise damaged(run / "run.json", problem)
-    return [folder / name for name in names]
+    return parts
 
 
 def read_part(path: Path, record: dict) -> PlacedRows:

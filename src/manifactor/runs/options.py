@@ -77,16 +77,11 @@ def flag_of(each: Field) -> str | None:
     return f"--{each.name.replace('_', '-')}" if flag == "" else flag
 
 
-def parameter_of(each: Field) -> str:
-    """Return what the library calls an option."""
-    return each.metadata["parameter"] or each.name
-
-
 def flags_of(options: Any) -> dict[str, str]:
     """Return the flags of a command by the parameters of the library that they set."""
     # Where two options set a parameter, the one that was typed, or else the later one.
     known = sorted(fields(options), key=lambda each: getattr(options, each.name) != each.default)
-    flags = {parameter_of(each): flag_of(each) for each in known}
+    flags = {each.metadata["parameter"] or each.name: flag_of(each) for each in known}
     return {name: flag for name, flag in flags.items() if flag is not None}
 
 
@@ -279,16 +274,11 @@ class FitOptions:
         "auto",
     )
 
-    dry_run: bool = _cost("print the expected memory and time, and exit", False)
-    # A checkpoint has a key of samples and settings; with other options none matches.
+    dry_run: bool = _cost("print the expected memory, and exit", False)
     resume: bool = _cost(
-        "continue an interrupted fit from its checkpoints, or several views with those "
-        "that are not finished; repeat all other options",
+        "continue an interrupted fit of --all-views, of a large table in parts, or of several "
+        "views, with what is not finished; repeat all other options",
         False,
-    )
-    # Another --n-factors or --method needs the same neighbours and the same spectrum.
-    reuse: str | None = _cost(
-        "take the stages that would be the same from an earlier run", metavar="RUN"
     )
     cluster: str | None = cluster_option(
         "fits of several inputs or views, pieces of --all-views, parts of a table", group=COST
@@ -528,7 +518,7 @@ class FitOptions:
     ) -> list[str]:
         """Return arguments of `manifactor` that repeat the fit of an input, from any folder."""
         # Options that concern the command alone; the others say what is computed.
-        of_command = ("out", "overwrite", "dry_run", "resume", "reuse", "cluster")
+        of_command = ("out", "overwrite", "dry_run", "resume", "cluster")
         usual = FitOptions().values(*of_command)
         views = () if view is None else (view,)
         inputs = [str(path.absolute()) for path in paths]

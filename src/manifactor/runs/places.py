@@ -40,12 +40,24 @@ class Place:
         """Return the places that have these `features`."""
         return cls(values if topology == "other" else on_line(topology, values), topology)
 
+    @classmethod
+    def joined(cls, parts: "Sequence[Place]") -> "Place":
+        """Return places of several parts one after the other."""
+        coordinate = np.concatenate([part.coordinate for part in parts])
+        columns = zip(*(part.more for part in parts), strict=True)
+        more = (None if column[0] is None else np.concatenate(column) for column in columns)
+        return cls(coordinate, parts[0].topology, *more)
+
+    @property
+    def more(self) -> tuple[np.ndarray | None, ...]:
+        """What is known beside the coordinate."""
+        return self.confidence, self.deviation, self.angles
+
     def __len__(self) -> int:
         return len(self.coordinate)
 
     def __getitem__(self, rows) -> "Place":
-        more = (self.confidence, self.deviation, self.angles)
-        some = (None if values is None else values[rows] for values in more)
+        some = (None if values is None else values[rows] for values in self.more)
         return Place(self.coordinate[rows], self.topology, *some)
 
     @cached_property

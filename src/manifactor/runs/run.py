@@ -111,25 +111,23 @@ class Run:
     @cached_property
     def names(self) -> list[str] | None:
         """Names of the files of the run's samples, if each has its own."""
-        known = None if has_parts(self.folder) else self._column(FILE)
-        return None if known is None else [known.get(str(row), "") for row in self.rows]
+        return None if has_parts(self.folder) else self._column(FILE)
 
     @cached_property
     def clusters(self) -> np.ndarray | None:
         """The cluster of each of the run's samples, counted from 1, if it has any."""
         if "found" not in self.record.get("all_views", {}):
             return None
-        known = self._column(CLUSTER) or {}
-        return np.array([int(known[str(row)]) for row in self.rows])
+        return np.array(self._column(CLUSTER), dtype=int)
 
-    def _column(self, name: str) -> dict[str, str] | None:
-        """Return a column of coordinates.csv by the numbers of samples; None if it has none."""
+    def _column(self, name: str) -> list[str] | None:
+        """Return a column of coordinates.csv; None if it has none."""
         with (self.folder / "coordinates.csv").open(encoding="utf-8", newline="") as file:
-            lines = csv.reader(file)
-            header = next(lines)
-            if name not in header:
+            lines = csv.DictReader(file)
+            if name not in (lines.fieldnames or ()):
                 return None
-            return {line[0]: line[header.index(name)] for line in lines}
+            known = {line["sample"]: line[name] for line in lines}
+        return [known.get(str(row), "") for row in self.rows]
 
     def samples(self) -> np.ndarray:
         """Return the numbers that the run was fitted to, one row for each sample."""

@@ -59,9 +59,10 @@ class Opened:
         """Return parameters in place of those given, and what was chosen."""
         return {}, {}
 
-    def costs(self, start: float, held: float, n_cores: int) -> list:
-        """Return the cost of each part of reading, where that is more than reading a table."""
-        return []
+    @property
+    def reading_memory(self) -> float:
+        """Bytes that are needed beside the samples while they are read."""
+        return 0.0
 
     def read(self, rng: np.random.Generator) -> "Input":
         """Return the samples; `rng` draws images to learn from."""

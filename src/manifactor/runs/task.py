@@ -1,31 +1,30 @@
 """Inputs of `fit`, one or several: some samples are drawn and fitted, all are placed."""
 
 import csv
-import shutil
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from manifactor._support import __version__
 from manifactor._support.errors import one_line, shell_line
-from manifactor._support.files import newest_change, real_path, remove, temporary, write_bytes
+from manifactor._support.files import newest_change, real_path, remove, temporary
 from manifactor._support.parameters import Choice, choices_as_json, given
-from manifactor._support.stages import Stages, fingerprint
+from manifactor._support.stages import Callback, Stages
 from manifactor._support.workers import Here, Workers
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.estimators.arrays import draw_count, draw_rows
 from manifactor.operators.neighbors import chosen
-from manifactor.runs.archive import FORMAT, Checkpoints, is_run, load, other_fit, save
-from manifactor.runs.cost import Cost, PartCost, cores_of_worker, cost_of_pieces, forecast_input
+from manifactor.runs.archive import Checkpoints, is_run, load, save
+from manifactor.runs.cost import PROCESS_BYTES, Cost, cost_of_input
 from manifactor.runs.folder import (
     PARTS_FOLDER,
     InputState,
-    last_changed,
     place_in_parts,
     read_record,
     warn_of_changes,
@@ -34,6 +33,7 @@ from manifactor.runs.folder import (
 from manifactor.runs.options import BESIDE, OF_IMAGES, OF_MOVES, OF_PARTICLES, FitOptions
 from manifactor.runs.places import Place, all_places, fitted_places, loadings_as_csv
 from manifactor.runs.sources import Input, Opened, open_input
+from manifactor.tables.stores import StoredTable
 
 # Numbers of a table whose loadings are written: 6,000 columns of 20,000 samples take some seconds.
 MOST_LOADED = 120_000_000
@@ -71,7 +71,7 @@ def _draw(samples: Opened, options: FitOptions) -> tuple[np.ndarray, Choice]:
 
 
 def fit_input(
-    samples: Input, plan: FitPlan, *, stages: Stages | None = None, callback=None
+    samples: Input, plan: FitPlan, *, callback: Callback | None = None
 ) -> tuple[ManifoldFactorizer, tuple[Place, ...]]:
     """Return a factorizer fitted to the planned samples, and the places of all."""
     fit = plan.factorizer.set_params(callback=callback)
@@ -79,7 +79,7 @@ def fit_input(
     X = samples.samples if moves else chosen(samples.samples, plan.rows)
     if samples.columns is not None and samples.columns.image is not None:
         X = X.reshape(len(X), *samples.columns.image)
-    fit.fit(X, noise=samples.noise, stages=stages, column_names=samples.labels, **moves)
+    fit.fit(X, noise=samples.noise, column_names=samples.labels, **moves)
     everything = len(plan.rows) == len(samples.samples)
     return fit, fitted_places(fit) if everything else all_places(fit, samples.samples)
 
@@ -91,23 +91,6 @@ def loadings_file(given: Input, plan: FitPlan, fit: ManifoldFactorizer) -> dict[
         return {}
     fitted = chosen(given.samples, rows)
     return {"loadings.csv": loadings_as_csv(fit.loadings(fitted, column_names=given.labels))}
-
-
-def _fitted_once(given: Input, plan: FitPlan, archive: Path, key: str, **how) -> ManifoldFactorizer:
-    """Return the fit of an archive, which a key tells to be this one; else fit and write it."""
-    known = archive.with_suffix(".key")
-    if known.is_file() and archive.is_file():
-        if known.read_text(encoding="utf-8") != key:
-            raise other_fit(archive.parent)
-        return load(archive)
-    fit = fit_input(given, plan, **how)[0]
-    fit.rows_ = given.rows
-    # Parts of another fit must not be taken for those of this one.
-    shutil.rmtree(archive.with_name(PARTS_FOLDER), ignore_errors=True)
-    archive.unlink(missing_ok=True)
-    write_bytes(known, key.encode())
-    save(fit, archive)
-    return fit
 
 
 @dataclass(frozen=True)
@@ -151,12 +134,19 @@ class Task:
         """Return the samples of the input, which may be open, or those drawn of a large table."""
         return (opened or self.open()).read(np.random.default_rng(self.options.seed))
 
-    def forecast(self, opened: Opened, *, n_workers: int = 1, n_cores: int | None = None) -> Cost:
-        """Return what the fit costs, from reading to writing."""
+    @property
+    def key(self) -> str:
+        """A text that differs where options or inputs do."""
+        files = (self.path, *self.further, *self.options.values(*BESIDE, "cluster_of").values())
+        changes = [newest_change(Path(file)) for file in files if file is not None]
+        return "\n".join(map(str, (__version__, *self.arguments, *changes)))
+
+    def forecast(self, opened: Opened, *, n_workers: int = 1) -> Cost:
+        """Return the memory that the fit takes; refuse more than there is."""
         plan = plan_fit(opened, self.options)
-        shape = len(plan.rows), opened.n_columns
-        fitting = plan.factorizer.forecast_shape(*shape, n_cores=n_cores)
-        return forecast_input(opened, fitting, shape[0], n_workers=n_workers, n_cores=n_cores)
+        n_fitted = len(plan.rows)
+        fitting = plan.factorizer.forecast_shape(n_fitted, opened.n_columns)
+        return cost_of_input(opened, fitting, n_fitted, n_workers=n_workers)
 
     def fit(
         self,
@@ -165,7 +155,6 @@ class Task:
         *,
         overwrite: bool = False,
         stages: Stages | None = None,
-        callback=None,
         workers: Workers = Here(),
     ) -> tuple[ManifoldFactorizer, dict]:
         """Fit the samples and write the run folder.
@@ -174,66 +163,33 @@ class Task:
         the same paths.
         """
         given.require_values()
-        beside = self.options.values(*BESIDE).values()
-        before = InputState([self.path, *self.further, *beside])
-        plan = plan_fit(given, self.options)
+        before = InputState([self.path, *self.further, *self.options.values(*BESIDE).values()])
+        plan, stages = plan_fit(given, self.options), stages or Stages()
+        write = partial(self._write, given, plan, before, out, overwrite=overwrite)
         if given.table is not None:
-            how = {"stages": stages or Stages(keeps=False), "callback": callback}
-            return self._fit_in_parts(given, plan, out, before, workers, overwrite, **how)
-        fit, places = fit_input(given, plan, stages=stages, callback=callback)
-        files = loadings_file(given, plan, fit)
+            return _fit_in_parts(given, given.table, plan, out, stages, workers, write)
+        fit, places = fit_input(given, plan, callback=stages.report)
         rng = np.random.default_rng(self.options.seed)
-        more, others = given.files_after(places, before.changed, rng)
-        record = self._record(given, plan, fit, before) | more
-        warn_of_changes(before)
-        write_run(
-            fit,
-            out,
-            record=record,
-            places=places,
-            rows=given.rows,
-            names=given.names,
-            files=files | others,
-            overwrite=overwrite,
-        )
-        return fit, record
+        more, files = given.files_after(places, before.changed, rng)
+        how = {"places": places, "rows": given.rows, "names": given.names}
+        return write(fit, more, files=files, **how)
 
-    def _fit_in_parts(
+    def _write(
         self,
         given: Input,
         plan: FitPlan,
-        out: Path,
         before: InputState,
-        workers: Workers,
-        overwrite: bool,
+        out: Path,
+        fit: ManifoldFactorizer,
+        more: dict,
         *,
-        stages: Stages,
-        callback,
+        files: Mapping[str, bytes] | None = None,
+        **how: Any,
     ) -> tuple[ManifoldFactorizer, dict]:
-        """Fit what was drawn of a table, place all in parts, and write the run folder."""
-        table = given.table
-        assert table is not None
-        state = (given.rows, table.n_samples, newest_change(table.path))
-        key = fingerprint(__version__, self.arguments, *state)
-        # Checkpoints keep the parts after a failure. Others lie beside the future run folder, so
-        # that workers can read and write them.
-        beside = temporary(out, folder=True)
-        with nullcontext(stages.folder) if isinstance(stages, Checkpoints) else beside as work:
-            work.mkdir(exist_ok=True)
-            archive, parts = work / "fit.npz", work / PARTS_FOLDER
-            fit = _fitted_once(given, plan, archive, key, stages=stages, callback=callback)
-            timing = stages.start(callback)
-
-            def report(done: float) -> None:
-                timing.report("places", min(done, 0.999))
-
-            with timing.timed("places"):
-                n_parts = place_in_parts(archive, table, parts, workers=workers, report=report)
-            fit.timings_ = {**fit.timings_, **timing.timings}
-            record = {**self._record(given, plan, fit, before), "parts": n_parts}
-            warn_of_changes(before)
-            files = loadings_file(given, plan, fit)
-            write_run(fit, out, record=record, files=files, parts=parts, overwrite=overwrite)
+        record = {**self._record(given, plan, fit, before), **more}
+        files = {**loadings_file(given, plan, fit), **(files or {})}
+        warn_of_changes(before)
+        write_run(fit, out, record=record, files=files, **how)
         return fit, record
 
     def _record(
@@ -269,6 +225,37 @@ class Task:
         }
 
 
+def _fit_in_parts(
+    given: Input,
+    table: StoredTable,
+    plan: FitPlan,
+    out: Path,
+    stages: Stages,
+    workers: Workers,
+    write: Callable[..., tuple[ManifoldFactorizer, dict]],
+) -> tuple[ManifoldFactorizer, dict]:
+    """Fit what was drawn of a table, place all in parts, and write the run folder."""
+    # Checkpoints keep the parts after a failure. Others lie beside the future run folder, so that
+    # workers can read and write them.
+    beside = temporary(out, folder=True)
+    with nullcontext(stages.open()) if isinstance(stages, Checkpoints) else beside as folder:
+        archive, parts = folder / "fit.npz", folder / PARTS_FOLDER
+        if archive.is_file():
+            fit = load(archive)
+        else:
+            fit = fit_input(given, plan, callback=stages.report)[0]
+            fit.rows_ = given.rows
+            save(fit, archive)
+
+        def report(done: float) -> None:
+            stages.report("places", min(done, 0.999))
+
+        with stages.timed("places"):
+            count = place_in_parts(archive, table, parts, workers=workers, report=report)
+        fit.timings_ = {**fit.timings_, **stages.timings}
+        return write(fit, {"parts": count}, parts=parts)
+
+
 # Several inputs or views fitted side by side, with a table of the results.
 
 TABLE = "views.csv"
@@ -299,26 +286,6 @@ def named_tasks(tasks: Sequence[Task]) -> dict[str, Task]:
     return dict(zip(names, tasks, strict=True))
 
 
-def finished_runs(folder: Path) -> list[Path]:
-    """Return the runs that a folder of unfinished work holds."""
-    return [path for path in sorted(folder.glob("*")) if is_run(path)]
-
-
-def finished_rows(tasks: Mapping[str, Task], folder: Path) -> dict[str, Row]:
-    """Return the rows of the tasks whose runs a folder already holds."""
-    clear_away(folder)
-    # A command that was stopped at its very end has left the table, too.
-    (folder / TABLE).unlink(missing_ok=True)
-    rows = {}
-    # Hidden files that could not be removed are none of ours.
-    for path in sorted(folder.glob("[!.]*")):
-        task = tasks.get(path.name)
-        if task is None or not _is_of(task, path):
-            raise other_fit(folder, f"{path.name} is of other inputs or settings")
-        rows[path.name] = _row(path)
-    return rows
-
-
 def clear_away(folder: Path) -> None:
     """Remove what is hidden: unfinished runs of killed workers, files of a system."""
     for path in folder.glob(".*"):
@@ -332,11 +299,10 @@ def fit_side_by_side(
 
     A task that fails does not stop the others. What workers have finished is kept.
     """
-    rows = finished_rows(tasks, folder)
-    further = [name for name in tasks if name not in rows]
-    jobs = [(tasks[name].anywhere, folder.absolute() / name) for name in further]
+    rows, names = {}, list(tasks)
+    jobs = [(task.anywhere, folder.absolute() / name) for name, task in tasks.items()]
     for found in workers.outcomes(_fit_row, jobs, report=report):
-        name = further[found.index]
+        name = names[found.index]
         rows[name] = found.result if found.error is None else _failed(name, found.error)
     clear_away(folder)
     ordered = [rows[name] for name in tasks]
@@ -349,27 +315,11 @@ def fit_side_by_side(
 
 
 def _fit_row(task: Task, out: Path) -> Row:
-    """Fit a task and return its row of the table."""
-    # A worker may have written the run before it was lost, or its command was stopped.
-    if not _is_of(task, out):
+    """Fit a task, unless it was done, and return its row of the table."""
+    if not is_run(out):
         with warnings.catch_warnings(action="ignore"):
-            task.fit(task.read(), out, overwrite=is_run(out))
+            task.fit(task.read(), out)
     return _row(out)
-
-
-def _is_of(task: Task, run: Path) -> bool:
-    """Return whether a run is that of a task whose inputs have not changed."""
-    if not is_run(run):
-        return False
-    record, written = read_record(run), newest_change(run / "run.json")
-    # What belongs to the input: other files, and those inside it.
-    files = (task.path if task.path.is_dir() else None, *task.options.values(*BESIDE).values())
-    return (
-        record.get("reproduce") == task.reproduce
-        and record.get("input_changed") == last_changed(task.path)
-        and record["versions"].get(FORMAT) == __version__
-        and all(newest_change(Path(path)) <= written for path in files if path is not None)
-    )
 
 
 def _row(run: Path) -> Row:
@@ -396,8 +346,5 @@ def _failed(name: str, error: Exception) -> Row:
 
 def forecast_side_by_side(tasks: Sequence[Task], *, n_workers: int) -> Cost:
     """Return what it costs to fit tasks side by side, each with one worker."""
-    pieces = []
-    for name, task in named_tasks(tasks).items():
-        cost = task.forecast(task.open(), n_cores=cores_of_worker(n_workers))
-        pieces.append(PartCost(name, cost.seconds, cost.memory))
-    return cost_of_pieces(pieces, n_workers=n_workers)
+    most = max(task.forecast(task.open()).memory for task in tasks)
+    return Cost(PROCESS_BYTES, 0.0, min(n_workers, len(tasks)), most)

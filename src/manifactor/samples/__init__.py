@@ -18,7 +18,6 @@ class Samples:
     # For the operators; the search for factors draws the same numbers in every fit
     rng: np.random.Generator = field(default_factory=lambda: np.random.default_rng(0))
     rows: np.ndarray | None = None  # numbers of the samples that were drawn; None for all
-    seed: int | None = None  # of the random numbers
     # The same as pairs at a longer lag, given a verdict by the metric of short moves, if these
     # may tell more
     as_pairs: "Callable[[str], Samples | None] | None" = None

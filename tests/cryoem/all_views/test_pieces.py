@@ -1,9 +1,7 @@
 """Images of all views in pieces: on other workers, on any number of cores, resumed."""
 
-import shutil
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 
 import mrcfile
 import numpy as np
@@ -99,29 +97,18 @@ class Interrupted(PickledWorkers):
 
 
 def test_reading_goes_on_where_it_was_stopped(stack, tmp_path):
-    kept = partial(Checkpoints, tmp_path / "kept", worth_writing=0.0)
+    kept = partial(Checkpoints, tmp_path / "kept")
     with pytest.raises(KeyboardInterrupt):
         read(*stack, stages=kept(), workers=Interrupted(3))
     workers = PickledWorkers()
-    values = read(*stack, stages=kept(resume=True), workers=workers)
+    values = read(*stack, stages=kept(), workers=workers)
     assert workers.done == ["_coefficients"]
     np.testing.assert_array_equal(values, read(*stack))
-    assert {path.name for path in (tmp_path / "kept").iterdir()} == {"images.npz", "noise.npz"}
-
-
-def test_reading_is_not_resumed_with_another_seed_or_other_stacks(stack, tmp_path):
-    kept = partial(Checkpoints, tmp_path / "kept", worth_writing=0.0)
-    source, particles = stack
-    read(source, particles, stages=kept().start(seed=0))
-    copy = Path(shutil.copy(source.files[0], tmp_path / "b.mrcs"))
-    for given, seed in ((source, 1), (replace(source, files=(copy,)), 0)):
-        with pytest.raises(ValueError, match="must belong to this fit"):
-            read(given, particles, stages=kept(resume=True).start(seed=seed))
 
 
 @pytest.mark.slow
 def test_placing_goes_on_where_it_was_stopped(known, small, tmp_path):
-    kept = partial(Checkpoints, tmp_path / "kept", worth_writing=0.0)
+    kept = partial(Checkpoints, tmp_path / "kept")
     everything = PickledWorkers()
     expected = placed(known, workers=everything)
     n_places = -(-N // 64)
@@ -129,7 +116,7 @@ def test_placing_goes_on_where_it_was_stopped(known, small, tmp_path):
     with pytest.raises(KeyboardInterrupt):
         placed(known, stages=kept(), workers=Interrupted(before + 2))
     again = PickledWorkers()
-    found = placed(known, stages=kept(resume=True), workers=again)
+    found = placed(known, stages=kept(), workers=again)
     assert again.done == (n_places - 2) * ["likelihood_piece"]
     np.testing.assert_array_equal(found.places, expected.places)
     np.testing.assert_array_equal(found.deviations, expected.deviations)

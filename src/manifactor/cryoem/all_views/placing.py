@@ -12,7 +12,7 @@ import numpy as np
 from scipy.stats import rankdata
 from sklearn.utils import gen_batches
 
-from manifactor._support.stages import Stages, fingerprint
+from manifactor._support.stages import Stages
 from manifactor._support.threads import one_blas_thread
 from manifactor._support.values import quotient
 from manifactor._support.workers import Here, Workers
@@ -71,7 +71,6 @@ def place_particles(
     """Place all particles on motions, given the places of some `rows` of them."""
     name, n_mates = "places", len(transforms.mates)
     report = partial(stages.report, name)
-    key = fingerprint("halves", transforms.fingerprint, motions, rows, places, seed)
     rng = np.random.default_rng(seed)
     # A particle is placed by volumes from the other half of the particles: its own would agree with
     # its noise, and confirm any place that it was given.
@@ -106,7 +105,7 @@ def place_particles(
         return learned.motions.added, learned.halves, left, spread, consistency
 
     with stages.timed(name), one_blas_thread():
-        added, halves, left, spread, consistency = stages.recall("motions", key, find)
+        added, halves, left, spread, consistency = stages.once("motions", find)
         noise, errors = left
         motions = motions.with_terms(added)
         found, deviations = np.empty((2, len(transforms), len(motions.topologies)))
@@ -118,7 +117,7 @@ def place_particles(
                 report((rounds + done / 2) / (MOST_ROUNDS + 2))
 
             part = f"{name} {side + 1}"
-            mapped = partial(stages.pieces, part, key, workers=workers, report=report_half)
+            mapped = partial(stages.pieces, part, workers=workers, report=report_half)
             images = replace(transforms[own], noise=noise)
             found[own], deviations[own] = map_likelihoods(
                 _places, images, halves[1 - side], motions, errors, mapped=mapped

@@ -17,7 +17,7 @@ from functools import partial
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from manifactor._support.stages import Stages, fingerprint
+from manifactor._support.stages import Stages
 from manifactor._support.threads import one_blas_thread
 from manifactor._support.workers import Here, Workers
 from manifactor.cryoem.all_views.regression import FeatureMoments, map_likelihoods, volumes_from
@@ -70,15 +70,13 @@ def principal_volumes(
     """Return volumes that two half sets of images agree about, and coordinates of particles."""
     name = "principal volumes"
     report = partial(stages.report, name)
-    key = fingerprint("chance", transforms.fingerprint, seed)
     rng = np.random.default_rng(seed)
-
-    def compute() -> PrincipalVolumes:
+    with stages.timed(name), one_blas_thread():
         search = partial(_search, transforms, rng, report, workers)
-        volumes, agreement, chance = stages.recall("volumes", key, search)
+        volumes, agreement, chance = stages.once("volumes", search)
         report(0.8)
         mapped = partial(
-            stages.pieces, name, key, workers=workers, report=lambda done: report(0.8 + 0.2 * done)
+            stages.pieces, name, workers=workers, report=lambda done: report(0.8 + 0.2 * done)
         )
         mean, covariance, sums = map_likelihoods(_describe, transforms, volumes, mapped=mapped)
         # The best visible first.
@@ -93,9 +91,6 @@ def principal_volumes(
             agreement=agreement,
             chance=chance,
         )
-
-    with stages.timed(name), one_blas_thread():
-        return stages.recall(name, key, compute)
 
 
 def _search(

@@ -13,7 +13,7 @@ from scipy.spatial.transform import Rotation
 from sklearn.utils import gen_batches
 
 from manifactor._support.parameters import require_number
-from manifactor._support.stages import Stages, fingerprint
+from manifactor._support.stages import Stages
 from manifactor._support.threads import cores
 from manifactor._support.values import quotient
 from manifactor._support.workers import Here, PickledFields, Workers
@@ -256,14 +256,6 @@ class Transforms:
         )
 
     @cached_property
-    def fingerprint(self) -> str:
-        """A text that differs where images, poses or optics do."""
-        optics = {} if self.optics is None else self.optics.microscope
-        known = [part for item in sorted(optics.items()) for part in item]
-        own = self.grid, self.box, self.symmetry, self.values, self.rotations
-        return fingerprint(*own, *known)
-
-    @cached_property
     def transfer(self) -> np.ndarray:
         """The contrast transfer function at the same frequencies, (n, m)."""
         if self.optics is None:
@@ -329,28 +321,15 @@ def read_transforms(
     """Read all images once and keep their low Fourier coefficients, those of a grid."""
     assert particles.angles is not None
     shift = particles.shift_at(source.pixel_size)
-    # Images that noise is measured in are drawn: the seed belongs to the key.
-    key = stages.random_key(
-        particles.fingerprint,
-        shift,
-        grid,
-        [str(path.absolute()) for path in source.files],
-        (source.shape, source.block_bytes),
-    )
-
-    def read() -> np.ndarray:
-        noise = stages.recall("noise", key, lambda: _noise(source, grid, rng))
+    with stages.timed("images"):
+        noise = stages.once("noise", partial(_noise, source, grid, rng))
         blocks = source.block_rows()
         jobs = [(source[rows], shift[rows], grid, noise) for rows in blocks]
         report = partial(stages.report, "images")
-        found = stages.pieces("images", key, _coefficients, jobs, workers=workers, report=report)
+        found = stages.pieces("images", _coefficients, jobs, workers=workers, report=report)
         values = np.empty((len(source), len(grid.plane)), np.complex64)
         for rows, part in zip(blocks, found, strict=True):
             values[rows] = part
-        return values
-
-    with stages.timed("images"):
-        values = stages.recall("images", key, read)
     return Transforms(
         grid,
         values,
