@@ -34,6 +34,8 @@ from manifactor.samples.preparation import MOST_COMPONENTS
 from manifactor.settings import SUM_NAMES, FactoringSettings, is_auto, require_factoring
 from manifactor.statistics import distinct_rows, matched_r2, random_rows
 
+# R^2 of coordinates that are the same.
+SAME = 0.95
 # Kinds of results beside which no model is tried.
 ONLY = {"line", "asked"}
 WHY_SO_MANY = {
@@ -215,30 +217,44 @@ def is_sure(candidate: Candidate) -> bool:
 
 def rated(tried: Sequence[Candidate], facts: Facts, *, alone: bool = False) -> list[Candidate]:
     """Return candidates with their probabilities, each beside the others of the same samples."""
+    own = [each for each in tried if each.facts is facts]
     if not facts.is_free:
         return [*tried]
-    own = [each for each in tried if each.facts is facts]
-    agreed = iter([Agreement()] * len(own) if alone else agreements(own))
-    return [with_probability(each, next(agreed)) if each.facts is facts else each for each in tried]
+    r2 = {} if alone else agreement_of(own)
+    agreed = [
+        {j: value for pair, value in r2.items() if k in pair for j in pair - {k}}
+        for k in range(len(own))
+    ]
+    said = [
+        with_probability(each, Agreement(tuple(r2.values())))
+        for each, r2 in zip(own, agreed, strict=True)
+    ]
+    # Candidates with the same coordinates are right together.
+    alike = [[k, *(j for j, value in r2.items() if value >= SAME)] for k, r2 in enumerate(agreed)]
+    lifted = iter(
+        replace(
+            said[k],
+            probability=max(said[j].probability for j in same),
+            true=max(said[j].true for j in same),
+        )
+        for k, same in enumerate(alike)
+    )
+    return [next(lifted) if each.facts is facts else each for each in tried]
 
 
-def agreements(candidates: Sequence[Candidate]) -> list[Agreement]:
-    """Return how far the factors of each candidate agree with those of other models."""
+def agreement_of(candidates: Sequence[Candidate]) -> dict[frozenset[int], float]:
+    """Return how far the factors of candidates of different models agree, by pairs of numbers."""
     # A thousand samples tell whether two factors are the same.
     places = [
         [factor.embedding[random_rows(len(factor.embedding), 1000)] for factor in each.factors]
         for each in candidates
     ]
     several = [k for k, each in enumerate(candidates) if len(each.factors) > 1]
-    r2 = {
+    return {
         frozenset((i, j)): matched_r2(places[i], places[j])
         for i, j in combinations(several, 2)
         if candidates[i].model != candidates[j].model
     }
-    return [
-        Agreement(tuple(value for pair, value in r2.items() if k in pair))
-        for k in range(len(candidates))
-    ]
 
 
 def _error_of_count(facts: Facts) -> NothingFoundError:
@@ -270,9 +286,6 @@ def conclude(facts: Facts, tried: Sequence[Candidate]) -> Factorization:
 def _concluded(facts: Facts, tried: Sequence[Candidate]) -> Factorization:
     best, choices = _chosen(facts, tried)
     result = _result(facts, tried, best, choices)
-    if not facts.is_free or best.kinds & ONLY:
-        passed_over = _passed_over(facts)
-        return replace(result, proposals=Proposals(passed_over)) if passed_over else result
     others = [each for each in tried if each.model != best.model and len(each.factors) > 1]
     others.sort(key=lambda each: -np.nan_to_num(each.probability))
     whole = _proposal(best, result)

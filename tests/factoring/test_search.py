@@ -10,7 +10,7 @@ from scipy.sparse.linalg import ArpackError
 from manifactor import ManifoldFactorizer, SampleWarning, datasets, kinds
 from manifactor._support.errors import NothingFoundError, Warned
 from manifactor.datasets.shapes import revolution
-from manifactor.factorize import _chosen, agreements, search
+from manifactor.factorize import _chosen, agreement_of, rated, search
 from manifactor.judging import verdict as verdict_module
 from manifactor.judging.candidate import likeliest, measured
 from manifactor.judging.evidence import verdict_of
@@ -84,12 +84,14 @@ def test_unlikely_factors_are_not_returned_unless_their_number_was_asked_for():
     assert "`choose(1)`" in tests[-1].problem
 
 
-def test_factors_that_another_model_shows_as_well_agree():
+def test_factors_that_another_model_shows_as_well_agree_and_are_right_together(monkeypatch):
     other = candidate(FACTS, sense="sum")
-    same, turned = agreements([FAILS, replace(other, factors=other.factors[::-1])])
-    assert same == turned
-    assert same.r2[0] > 0.9
-    assert [each.r2 for each in agreements([FAILS, ONE])] == [(), ()]
+    other = replace(other, factors=other.factors[::-1])
+    assert agreement_of([FAILS, other])[frozenset((0, 1))] > 0.9
+    assert agreement_of([FAILS, ONE]) == {}
+    said = iter([0.6, 0.7, 0.9, 0.9])
+    monkeypatch.setattr(verdict_module, "probability", lambda part, inputs: next(said))
+    assert [each.probability for each in rated([FAILS, other], FACTS)] == [0.9, 0.9]
 
 
 # Which models are tried.
