@@ -36,7 +36,7 @@ def with_tests(fit, *tests):
     ("value", "sentence"),
     [
         (20, "Two independent factors were found: two circles."),
-        (3, "Two factors were found, two circles, but not every test was passed: 3 are few."),
+        (3, "Two factors were found, two circles, but this is not sure: 3 are few."),
     ],
 )
 def test_the_verdict_has_the_shapes_of_the_fit_counted(torus, value, sentence):
