@@ -165,6 +165,8 @@ def _summary(fit: ManifoldFactorizer, record: dict) -> dict:
         **{name: getattr(evidence, name) for name in SAID},
         "evidence": " ".join([*evidence.sentences, evidence.explanation]),
         "tests": [asdict(test) for test in evidence.tests],
+        "costs": dict(evidence.costs),
+        "candidates": [asdict(each) for each in fit.candidates_],
         "factors": [{"topology": f.topology, "dimension": f.dimension} for f in fit.factors_],
         "agreement": evidence.agreement,
         "reliability": evidence.reliability,
