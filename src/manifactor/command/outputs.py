@@ -13,10 +13,9 @@ REMEDY = "Choose another --out."
 
 
 def own(place: Path) -> None:
-    """Refuse an output that cannot be written; what a killed command left is put in its place."""
+    """Refuse an output that cannot be written, or that another command writes."""
     require_place(place, remedy=REMEDY)
-    if claim(place):
-        note(f"a killed command had half replaced {place}, which is whole again.")
+    claim(place)
 
 
 def require_new(out: Path, *, overwrite: bool, mark: str = "") -> None:
