@@ -4,9 +4,7 @@ import json
 import logging
 import os
 import pickle
-import pkgutil
 import re
-import sys
 import uuid
 import warnings
 from collections.abc import Iterator, Sequence
@@ -17,74 +15,33 @@ from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
 
-from manifactor._support import __version__
 from manifactor._support.errors import extra, first_sentence
+from manifactor._support.files import require_regular_file
 from manifactor._support.processes import end_at_once, environment, hold_interrupts, start_trackers
 from manifactor._support.threads import cores
-from manifactor._support.workers import (
-    Outcome,
-    Outcomes,
-    Piece,
-    PieceLost,
-    Workers,
-    WorkersLost,
-    outcome,
-)
+from manifactor._support.workers import Outcome, Outcomes, Piece, Workers, WorkersLost, outcome
 
-# Packages that must agree in their first two numbers for equal results.
-NUMERICAL = ("numpy", "scipy", "scikit-learn")
+# Packages that equal results depend on.
+PACKAGES = ("manifactor", "numpy", "scipy", "scikit-learn")
 # Seconds. A scheduler that runs answers within one, on a busy machine within five.
 CONNECT_TIMEOUT = 10.0
+ADDRESS = re.compile(r"(?!(?i:local):)[^:/\s]+:\d+|[a-z]+://\S+")
 
 
-def check_workers(client: Any) -> None:
-    """Raise an error if the workers of a client do not run what this process runs."""
-    versions = client.get_versions(packages=NUMERICAL)
+def check_versions(client: Any) -> None:
+    """Warn where the workers of a client do not have what this process has."""
+    versions = client.get_versions(packages=PACKAGES)
     ours = versions["client"]["packages"]
     theirs = [worker["packages"] for worker in versions["workers"].values()]
-    if not theirs:
-        warnings.warn("the cluster has no workers yet; pieces wait for the first.", stacklevel=2)
-    for package in ("python", *NUMERICAL):
-        here = _release(ours.get(package))
-        there = {_release(packages.get(package)) for packages in theirs} - {here}
-        differ = f"the workers have {package} {', '.join(sorted(there))}, this process has {here}"
-        if there and package == "python":
-            raise ValueError(f"{differ}. Use one version everywhere.")
-        if there:
-            warnings.warn(f"{differ}: results may differ in the last digits.", stacklevel=2)
-    if sys.version_info < (3, 12):
-        look = extra("dask").config.get
-        profiled = client.run(look, "distributed.worker.profile.enabled", on_error="return")
-        if any(enabled is True for enabled in profiled.values()):
+    for package in ("python", *PACKAGES):
+        others = {str(packages.get(package)) for packages in theirs} - {str(ours.get(package))}
+        if others:
             warnings.warn(
-                "Dask's profiler can stop workers of Python 3.11 for ever; start them with "
-                "DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED=False, or use Python 3.12.",
+                f"the workers have {package} {', '.join(sorted(others))}, this process has "
+                f"{ours.get(package)}: results may differ, or pieces fail. Use one version "
+                "everywhere.",
                 stacklevel=2,
             )
-    installed = "manifactor._support:__version__"
-    for answer in client.run(pkgutil.resolve_name, installed, on_error="return").values():
-        if isinstance(answer, OSError):  # the worker has left meanwhile
-            continue
-        if isinstance(answer, Exception):
-            raise _not_installed(answer)
-        if answer != __version__:
-            raise ValueError(
-                f"the workers must have manifactor {__version__}, as this process; got "
-                f"{answer}. Install one version everywhere."
-            )
-
-
-def _release(version: str | None) -> str:
-    """Return the first two numbers of a version."""
-    return ".".join(version.split(".")[:2]) if version else "no version"
-
-
-def _not_installed(error: Exception) -> ValueError:
-    """Return what to do about a worker that cannot import manifactor."""
-    return ValueError(
-        f"manifactor cannot be used on a worker ({first_sentence(error)}). Install it "
-        "with `pip install 'manifactor[cluster]'` in the environment of the workers."
-    )
 
 
 @dataclass(frozen=True)
@@ -137,14 +94,11 @@ class ClusterWorkers(Workers):
             return self.client.submit(pickle.loads, packed, key=key, pure=False)
 
 
-@dataclass(frozen=True)
-class _Packed:
+class _Packed(tuple):
     """A piece of work that is done, and becomes its outcome, when it is unpickled."""
 
-    piece: Piece
-
     def __reduce__(self) -> tuple:
-        return outcome, self.piece
+        return outcome, tuple(self)
 
 
 def _outcome(future: Any, index: int, total: int) -> Outcome:
@@ -154,15 +108,17 @@ def _outcome(future: Any, index: int, total: int) -> Outcome:
             return future.result()
         error = future.exception()
     # The errors of a piece are outcomes; this one comes from before it.
+    if isinstance(error, ImportError) and "manifactor" in str(error):
+        raise ValueError(
+            f"manifactor cannot be used on a worker ({first_sentence(error)}). Install it "
+            "with `pip install 'manifactor[cluster]'` in the environment of the workers."
+        ) from error
     if isinstance(error, extra("distributed").KilledWorker):
         deaths = error.allowed_failures + 1
-        problem = PieceLost(
+        error = WorkersLost(
             f"piece {index + 1} of {total} ended its worker {deaths} times, probably because the "
             "memory was full. Give the workers more memory, or the piece fewer samples."
         )
-        return Outcome(index, error=problem)
-    if isinstance(error, ImportError) and "manifactor" in str(error):
-        raise _not_installed(error) from error
     return Outcome(index, error=error)
 
 
@@ -283,8 +239,7 @@ def cluster_workers(
     Raises
     ------
     ValueError
-        If `where` is none of these, if Dask is not installed, or if workers have
-        another Python or another manifactor, or none.
+        If `where` is none of these, or if Dask is not installed.
     WorkersLost
         If no scheduler answers.
 
@@ -305,7 +260,7 @@ def cluster_workers(
                 start = _remote_client(where)
             client = stack.enter_context(start)
         with _name_loss():
-            check_workers(client)
+            check_versions(client)
         yield ClusterWorkers(client)
 
 
@@ -316,7 +271,7 @@ def _remote_client(where: str) -> Iterator[Any]:
     address = _address(where)
     try:
         with warnings.catch_warnings():
-            # A table of all packages; `check_versions` says what matters.
+            # A table of all packages; `check_versions` names those that matter.
             warnings.simplefilter("ignore", distributed.versions.VersionMismatchWarning)
             client = distributed.Client(address, timeout=CONNECT_TIMEOUT, set_as_default=False)
     except (OSError, TimeoutError) as error:
@@ -336,24 +291,22 @@ def _remote_client(where: str) -> Iterator[Any]:
 
 def _address(where: str) -> str:
     """Return the address of a scheduler, given that or its scheduler file."""
-    if re.fullmatch(r"(?!(?i:local):)[^:/\s]+:\d+|[a-z]+://\S+", where):
+    if ADDRESS.fullmatch(where):
         return where
     if not where.endswith(".json"):
         raise ValueError(
             "a cluster must be local, local:WORKERS, the address of a Dask scheduler such as "
             f"tcp://node1:8786, or the path of its scheduler file (.json); got {where!r}."
         )
-    if not os.path.isfile(where):
-        raise FileNotFoundError(2, "no such scheduler file", where)
-    address = None
+    require_regular_file(Path(where), "the scheduler file")
     with suppress(ValueError, TypeError, LookupError):  # no text, no JSON, no such entry
-        address = json.loads(Path(where).read_text(encoding="utf-8"))["address"]
-    if not isinstance(address, str):
-        raise ValueError(
-            f"a scheduler file must name the address of a Dask scheduler; {where} does "
-            f"not. Write one with `dask scheduler --scheduler-file {where}`."
-        )
-    return address
+        address = json.loads(Path(where).read_bytes())["address"]
+        if ADDRESS.fullmatch(address):
+            return address
+    raise ValueError(
+        f"a scheduler file must name the address of a Dask scheduler; {where} does "
+        f"not. Write one with `dask scheduler --scheduler-file {where}`."
+    )
 
 
 @contextmanager

@@ -13,7 +13,7 @@ import joblib
 import numpy as np
 import pytest
 
-from manifactor._support.workers import PieceLost, Processes, WorkersLost
+from manifactor._support.workers import Processes, WorkersLost
 from manifactor.cluster import _outcome, cluster_workers
 from tests.pieces import cores_seen, diffused, divided, killed, killed_once
 from tests.worker_checks import CHECKS, an_interrupt_leaves_no_process_and_no_traceback
@@ -74,7 +74,7 @@ def test_the_piece_of_a_worker_that_dies_is_done_again(workers, tmp_path):
 def test_a_piece_that_ends_its_workers_is_named_and_the_others_are_kept(workers):
     outcomes = list(workers.outcomes(killed, [(False,), (True,), (False,)]))
     (lost,) = (found for found in outcomes if found.error is not None)
-    assert isinstance(lost.error, PieceLost)
+    assert isinstance(lost.error, WorkersLost)
     assert str(lost.error).startswith("piece 2 of 3 ended its worker 2 times")
     assert sorted(found.index for found in outcomes) == [0, 1, 2]
 
@@ -123,7 +123,6 @@ def divided_while(stopping, file):
         list(workers.map(divided, [(1,), (2,)]))
 
 
-@pytest.mark.filterwarnings("ignore:the cluster has no workers yet")
 def test_a_scheduler_that_is_gone_ends_the_work_with_advice(scheduler):
     process, file = scheduler
     stopping = threading.Timer(0.3, process.kill)

@@ -8,7 +8,7 @@ from joblib import Parallel, delayed
 from joblib.externals.loky import get_reusable_executor
 
 from manifactor._support.processes import start_trackers
-from manifactor._support.workers import Here, Outcome, PieceLost, Processes, in_order
+from manifactor._support.workers import Here, Outcome, Processes, WorkersLost, in_order
 from tests.pieces import divided, ended, killed
 from tests.worker_checks import (
     CHECKS,
@@ -76,11 +76,10 @@ def test_processes_of_somebody_else_are_left_alone():
 
 
 @pytest.mark.slow
-def test_a_piece_that_ends_its_process_is_named_and_the_others_are_done():
-    outcomes = Processes(2).outcomes(killed, [(False,), (True,), (False,)])
-    found = {one.index: one for one in outcomes}
-    assert isinstance(found[1].error, PieceLost)
-    assert (found[0].result, found[2].result) == (False, False)
+def test_a_process_that_ends_ends_the_work_with_advice():
+    with pytest.raises(WorkersLost, match="memory was full"):
+        list(Processes(2).outcomes(killed, [(False,), (True,), (False,)]))
+    assert list(Processes(2).map(killed, 2 * [(False,)])) == [False, False]
     assert active_children() == []
 
 

@@ -5,24 +5,20 @@ import pickle
 import traceback
 import warnings
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import dataclass
 from multiprocessing import active_children
 from typing import Any
 
 from joblib import Parallel, cpu_count, delayed
+from joblib.externals.loky import get_reusable_executor
 from joblib.externals.loky.process_executor import BrokenProcessPool
-from joblib.parallel import LokyBackend
 
 from manifactor._support.processes import end_at_once, environment, hold_interrupts, start_trackers
 
 
 class WorkersLost(OSError):
-    """The workers are gone, and pieces of the work are not done."""
-
-
-class PieceLost(OSError):
-    """A piece of work ended its worker, again and again."""
+    """The workers of pieces that are not done are gone."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +43,7 @@ def ignored(fraction: float) -> None:
 
 
 class Workers:
-    """Workers that independent pieces of work can be mapped over.
+    """What independent pieces of work can be mapped over: here this process, in turn, on all cores.
 
     A piece is a function that other processes can import, and its arguments. Nothing is done before
     the first result is asked for; whoever stops iterating cancels the pieces that are not done.
@@ -71,22 +67,17 @@ class Workers:
 
     def _done(self, pieces: Sequence[Piece]) -> Outcomes:
         """Yield the outcome of each piece as soon as it is done."""
-        raise NotImplementedError
-
-
-class Here(Workers):
-    """This process: one piece after the other, each on all cores."""
-
-    def _done(self, pieces: Sequence[Piece]) -> Outcomes:
         return (outcome(*piece) for piece in pieces)
+
+
+Here = Workers
 
 
 @dataclass(frozen=True)
 class Processes(Workers):
     """Processes of this machine, which share its cores, or the workers of joblib's active backend.
 
-    An interrupt, or the end of the iteration, ends them at once. If one is ended from outside, the
-    pieces that are not done are done again, each in a process of its own.
+    An interrupt, or the end of the iteration, ends them at once.
     """
 
     # None for one on each core. A single one is this process. A backend that knows its own number
@@ -99,15 +90,14 @@ class Processes(Workers):
         return self.n_jobs or cpu_count()
 
     def _done(self, pieces: Sequence[Piece]) -> Outcomes:
-        waiting = {piece[0]: piece for piece in pieces}
         try:
-            for finished in _done_by(min(self.count, len(pieces)), pieces):
-                del waiting[finished.index]
-                yield finished
-        except BrokenProcessPool:
+            yield from _done_by(min(self.count, len(pieces)), pieces)
+        except BrokenProcessPool as error:
             # joblib does not tell which process it was, and all others are lost.
-            for piece in waiting.values():
-                yield _done_alone(piece)
+            raise WorkersLost(
+                "a process ended before its work was done, probably because the memory was full. "
+                "Give it fewer samples, or a machine with more memory."
+            ) from error
 
 
 def _done_by(n_jobs: int, pieces: Sequence[Piece]) -> Outcomes:
@@ -116,55 +106,27 @@ def _done_by(n_jobs: int, pieces: Sequence[Piece]) -> Outcomes:
         return
     before = active_children()
     start_trackers()
-    with _end_at_exit(Parallel(n_jobs=n_jobs, return_as="generator_unordered")) as parallel:
-        # The cores of each process, see `threads.cores`.
-        share = str(max(1, cpu_count() // n_jobs))
-        done: Outcomes = (_ for _ in ())
-        try:
-            with hold_interrupts(), environment(LOKY_MAX_CPU_COUNT=share):
-                done = parallel(delayed(outcome)(*piece) for piece in pieces)
-            for finished in done:  # noqa: UP028, `yield from` would close them
-                yield finished
-        except BaseException:
-            # Before joblib takes away what they need: those that have just been started would print
-            # that it is missing.
-            end_at_once(child.pid for child in active_children() if child not in before)
-            raise
-        finally:
-            # joblib warns of results that nobody takes; an interrupt wants none.
-            with warnings.catch_warnings(action="ignore"):
-                done.close()
-
-
-def _done_alone(piece: Piece) -> Outcome:
-    """Return the outcome of a piece that has a process and the memory for itself."""
+    # The cores of each process, see `threads.cores`.
+    share = str(max(1, cpu_count() // n_jobs))
+    done: Outcomes = (_ for _ in ())
     try:
-        # Of two processes one does it; a single one would be this process.
-        return next(_done_by(2, [piece]))
-    except BrokenProcessPool:
-        problem = PieceLost(
-            "it ended its process, twice, probably because the memory was full. Give "
-            "it fewer samples, or a machine with more memory."
-        )
-        return Outcome(piece[0], error=problem)
-
-
-@contextmanager
-def _end_at_exit(parallel: Parallel) -> Iterator[Parallel]:
-    """Enter joblib's context, and end the processes that it started, which it would let live.
-
-    Processes that ran before, for somebody else, are left alone.
-    """
-    modules = [type(child).__module__ for child in active_children()]
-    ours = not any(module.startswith("joblib.") for module in modules)
-    with parallel:
-        try:
-            yield parallel
-        finally:
-            backend = parallel._backend
-            running = isinstance(backend, LokyBackend) and backend._workers is not None
-            if ours and running:
-                backend.abort_everything(ensure_ready=False)
+        with hold_interrupts(), environment(LOKY_MAX_CPU_COUNT=share):
+            parallel = Parallel(n_jobs=n_jobs, return_as="generator_unordered")
+            done = parallel(delayed(outcome)(*piece) for piece in pieces)
+        for finished in done:  # noqa: UP028, `yield from` would close them
+            yield finished
+    except BaseException:
+        # Before joblib takes away what they need: those that have just been started would print
+        # that it is missing.
+        end_at_once(child.pid for child in active_children() if child not in before)
+        raise
+    finally:
+        # joblib warns of results that nobody takes; an interrupt wants none.
+        with warnings.catch_warnings(action="ignore"):
+            done.close()
+        # joblib would let them live; those that ran before, for somebody else, do.
+        if not before and active_children():
+            get_reusable_executor(reuse=True).shutdown(kill_workers=True)
 
 
 def in_order(outcomes: Outcomes) -> Iterator[Any]:
