@@ -1,4 +1,4 @@
-"""The workers of a Dask cluster: how to find or start them, and how they do pieces of work."""
+"""The workers of a Dask cluster: how to find them, and how they do pieces of work."""
 
 import json
 import logging
@@ -11,15 +11,21 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
-from itertools import cycle, islice
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from manifactor._support.errors import extra, first_sentence
 from manifactor._support.files import require_regular_file
-from manifactor._support.processes import end_at_once, environment, hold_interrupts, start_trackers
-from manifactor._support.threads import cores
-from manifactor._support.workers import Outcome, Outcomes, Piece, Workers, WorkersLost, outcome
+from manifactor._support.workers import (
+    Outcome,
+    Outcomes,
+    Piece,
+    Processes,
+    Workers,
+    WorkersLost,
+    outcome,
+)
 
 # Packages that equal results depend on.
 PACKAGES = ("manifactor", "numpy", "scipy", "scikit-learn")
@@ -134,107 +140,19 @@ def _name_loss() -> Iterator[None]:
         ) from error
 
 
-# Dask's settings for workers of this machine.
-SETTINGS = {
-    # A piece that waits at a worker that dies would be blamed for it as well.
-    "distributed.scheduler.worker-saturation": 1.0,
-    # Its nanny sees when a worker of this machine dies. One that computes in a library for minutes
-    # does not answer, and lives.
-    "distributed.scheduler.worker-ttl": None,
-    # Dask's profiler looks at all threads 100 times a second. In Python 3.11 that stops a worker
-    # for ever if memory is cleaned up while a thread starts.
-    "distributed.worker.profile.enabled": False,
-    # On a busy machine a worker takes long to start, and to start anew.
-    "distributed.comm.timeouts.connect": "1 minute",
-    "distributed.deploy.lost-worker-timeout": "5 minutes",
-}
-
-
 @contextmanager
-def _local_client(number: int, device: str | None, cores_each: int | None) -> Iterator[Any]:
-    """Start a scheduler and workers on this machine, and connect to them."""
-    gpus = _gpus() if device == "cuda" else []
-    number = number or len(gpus) or cores()
-    share = str(cores_each or max(1, cores() // number))
-    # What libraries, and `cores`, read in the worker.
-    names = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "LOKY_MAX_CPU_COUNT")
-    settings = {**SETTINGS, "distributed.nanny.pre-spawn-environ": dict.fromkeys(names, share)}
-    with ExitStack() as stack:
-        stack.enter_context(environment())  # Dask sets variables for its workers in it
-        stack.enter_context(extra("dask").config.set(settings))
-        start_trackers()
-        with hold_interrupts():
-            cluster = _local_cluster(number, gpus)
-            stack.callback(_close, cluster)
-            client = extra("distributed").Client(cluster, set_as_default=False)
-            stack.callback(_close, client)
-        yield client
-
-
-def _local_cluster(number: int, gpus: Sequence[str]) -> Any:
-    """Start a scheduler in this process, and processes that work."""
-    distributed = extra("distributed")
-    place = {"host": "127.0.0.1", "dashboard_address": "127.0.0.1:0"}
-    # Pieces use threads themselves, and a share of the memory would end some that the machine can
-    # hold.
-    alone = {"nthreads": 1, "memory_limit": 0, "silence_logs": logging.CRITICAL}
-    workers = {}
-    for index, gpu in zip(range(number), cycle(gpus or [None]), strict=False):
-        env = {} if gpu is None else {"CUDA_VISIBLE_DEVICES": gpu}
-        options = {**place, "dashboard": False, **alone, "env": env}
-        workers[index] = {"cls": distributed.Nanny, "options": options}
-    with warnings.catch_warnings():
-        # On a busy machine, it warns that directories are made slowly.
-        warnings.filterwarnings("ignore", message="Creating scratch directories")
-        try:
-            return distributed.SpecCluster(
-                workers=workers,
-                scheduler={"cls": distributed.Scheduler, "options": {**place, "dashboard": True}},
-                silence_logs=logging.CRITICAL,
-            )
-        # Nothing but Dask is inside, which raises what a process did that never began.
-        except Exception as error:
-            raise WorkersLost(
-                f"the workers did not start ({first_sentence(error)}). Ask for fewer."
-            ) from error
-
-
-def _gpus() -> list[str]:
-    """Return what CUDA_VISIBLE_DEVICES calls the GPUs that this process may use."""
-    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
-    if visible is not None:
-        return [name for name in visible.split(",") if name]
-    return [str(number) for number in range(extra("torch").cuda.device_count())]
-
-
-def _close(connection: Any) -> None:
-    """Close a client, or a cluster with its processes; not for long, whatever they do."""
-    nannies = list(getattr(connection, "workers", {}).values())
-    for nanny in nannies:
-        nanny.close_gracefully()  # starts no other process
-    end_at_once(nanny.pid for nanny in nannies)
-    with suppress(TimeoutError):
-        connection.close(timeout=5)
-
-
-@contextmanager
-def cluster_workers(
-    where: Any, *, device: str | None = None, cores_each: int | None = None
-) -> Iterator[ClusterWorkers]:
-    """Connect to a Dask cluster, or start one on this machine, and yield its workers.
-
-    A cluster that was started here ends with the context, within a second.
+def cluster_workers(where: Any, *, device: str | None = None) -> Iterator[Workers]:
+    """Connect to a Dask cluster, or name processes of this machine, and yield the workers.
 
     Parameters
     ----------
     where : str or distributed.Client
-        "local" for one worker on each core, or for each GPU if `device` is "cuda";
-        "local:4" for four; the address of a scheduler, such as "tcp://node1:8786"; the
-        path of its scheduler file, which ends in .json; or a client, which stays open.
+        "local" for one process on each core of this machine, or for each GPU if `device`
+        is "cuda"; "local:4" for four; the address of a scheduler, such as
+        "tcp://node1:8786"; the path of its scheduler file, which ends in .json; or a
+        client, which stays open.
     device : str or None
-        "cuda": every worker of this machine uses one GPU, in turn.
-    cores_each : int or None
-        Cores of each worker of this machine; None for an equal share of all.
+        "cuda": every process of this machine uses one GPU, in turn.
 
     Raises
     ------
@@ -248,27 +166,33 @@ def cluster_workers(
     >>> with cluster_workers("local:2") as workers:  # doctest: +SKIP
     ...     results = list(workers.map(work, jobs))
     """
-    extra("distributed")
+    local = re.fullmatch(r"local(?::([1-9]\d*))?", where) if isinstance(where, str) else None
+    if local:
+        gpus = _gpus() if device == "cuda" else ()
+        yield Processes(int(local[1] or len(gpus)) or None, gpus)
+        return
     with ExitStack() as stack:
         client = where
         if isinstance(where, str):
             stack.enter_context(_quiet_logs())
-            local = re.fullmatch(r"local(?::([1-9]\d*))?", where)
-            if local:
-                start = _local_client(int(local[1] or 0), device, cores_each)
-            else:
-                start = _remote_client(where)
-            client = stack.enter_context(start)
+            client = stack.enter_context(_remote_client(where))
         with _name_loss():
             check_versions(client)
         yield ClusterWorkers(client)
 
 
+def _gpus() -> tuple[str, ...]:
+    """Return what CUDA_VISIBLE_DEVICES calls the GPUs that this process may use."""
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if visible is not None:
+        return tuple(name for name in visible.split(",") if name)
+    return tuple(map(str, range(extra("torch").cuda.device_count())))
+
+
 @contextmanager
 def _remote_client(where: str) -> Iterator[Any]:
     """Connect to a scheduler at an address or of a scheduler file."""
-    distributed = extra("distributed")
-    address = _address(where)
+    distributed, address = extra("distributed"), _address(where)
     try:
         with warnings.catch_warnings():
             # A table of all packages; `check_versions` names those that matter.

@@ -46,7 +46,7 @@ def test_nobody_at_the_address_is_one_line(tmp_path, monkeypatch):
 def test_a_missing_dask_is_named_with_its_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(ValueError, match=r"pip install 'manifactor\[cluster\]'"):
-        connect("local")
+        connect("node1:8786")
 
 
 class Answering:

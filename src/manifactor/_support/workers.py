@@ -1,13 +1,15 @@
 """Who does independent pieces of work: this process, or others."""
 
 import dataclasses
+import os
 import pickle
 import traceback
 import warnings
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from multiprocessing import active_children
+from functools import partial
+from multiprocessing import active_children, current_process
 from typing import Any
 
 from joblib import Parallel, cpu_count, delayed
@@ -77,12 +79,15 @@ Here = Workers
 class Processes(Workers):
     """Processes of this machine, which share its cores, or the workers of joblib's active backend.
 
-    An interrupt, or the end of the iteration, ends them at once.
+    An interrupt, or an early end of the iteration, ends them at once. Idle ones wait for more work
+    until this process ends.
     """
 
     # None for one on each core. A single one is this process. A backend that knows its own number
     # of workers, as that of Dask, uses them all.
     n_jobs: int | None = None
+    # What CUDA_VISIBLE_DEVICES calls the GPUs that the processes use in turn; () for all.
+    gpus: tuple[str, ...] = ()
 
     @property
     def count(self) -> int:
@@ -90,8 +95,10 @@ class Processes(Workers):
         return self.n_jobs or cpu_count()
 
     def _done(self, pieces: Sequence[Piece]) -> Outcomes:
+        n_jobs = min(self.count, len(pieces))
+        do = partial(_on_gpu, self.gpus) if self.gpus and n_jobs > 1 else outcome
         try:
-            yield from _done_by(min(self.count, len(pieces)), pieces)
+            yield from _done_by(n_jobs, [delayed(do)(*piece) for piece in pieces])
         except BrokenProcessPool as error:
             # joblib does not tell which process it was, and all others are lost.
             raise WorkersLost(
@@ -100,9 +107,16 @@ class Processes(Workers):
             ) from error
 
 
-def _done_by(n_jobs: int, pieces: Sequence[Piece]) -> Outcomes:
-    """Yield the outcome of each piece as soon as one of the processes has done it."""
-    if not pieces:
+def _on_gpu(gpus: Sequence[str], *piece: Any) -> Outcome:
+    """Return the outcome of a piece that sees one GPU, always the same in one process."""
+    number = int(current_process().name.rpartition("-")[2])
+    os.environ["CUDA_VISIBLE_DEVICES"] = gpus[number % len(gpus)]
+    return outcome(*piece)
+
+
+def _done_by(n_jobs: int, calls: Sequence[Any]) -> Outcomes:
+    """Yield the outcome of each call as soon as one of the processes has done it."""
+    if not calls:
         return
     before = active_children()
     start_trackers()
@@ -111,22 +125,18 @@ def _done_by(n_jobs: int, pieces: Sequence[Piece]) -> Outcomes:
     done: Outcomes = (_ for _ in ())
     try:
         with hold_interrupts(), environment(LOKY_MAX_CPU_COUNT=share):
-            parallel = Parallel(n_jobs=n_jobs, return_as="generator_unordered")
-            done = parallel(delayed(outcome)(*piece) for piece in pieces)
+            done = Parallel(n_jobs, return_as="generator_unordered", max_nbytes=None)(calls)
         for finished in done:  # noqa: UP028, `yield from` would close them
             yield finished
     except BaseException:
         # Before joblib takes away what they need: those that have just been started would print
         # that it is missing.
         end_at_once(child.pid for child in active_children() if child not in before)
-        raise
-    finally:
         # joblib warns of results that nobody takes; an interrupt wants none.
         with warnings.catch_warnings(action="ignore"):
             done.close()
-        # joblib would let them live; those that ran before, for somebody else, do.
-        if not before and active_children():
-            get_reusable_executor(reuse=True).shutdown(kill_workers=True)
+        get_reusable_executor(reuse=True).shutdown(kill_workers=True)
+        raise
 
 
 def in_order(outcomes: Outcomes) -> Iterator[Any]:

@@ -52,6 +52,7 @@ def chosen_workers(
 
     with cluster_workers(cluster, device=device) as workers:
         pieces = "1 piece" if workers.count == 1 else f"{workers.count} pieces"
-        where = f"; its dashboard: {workers.dashboard}" if workers.dashboard else "."
+        dashboard = getattr(workers, "dashboard", None)
+        where = f"; its dashboard: {dashboard}" if dashboard else "."
         note(f"the cluster does {pieces} at the same time{where}")
         yield workers
