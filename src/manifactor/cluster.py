@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 from manifactor._support.errors import extra, first_sentence
-from manifactor._support.files import require_regular_file
 from manifactor._support.workers import (
     Outcome,
     Outcomes,
@@ -222,7 +221,8 @@ def _address(where: str) -> str:
             "a cluster must be local, local:WORKERS, the address of a Dask scheduler such as "
             f"tcp://node1:8786, or the path of its scheduler file (.json); got {where!r}."
         )
-    require_regular_file(Path(where), "the scheduler file")
+    if not os.path.isfile(where):
+        raise FileNotFoundError(2, "no such scheduler file", where)
     with suppress(ValueError, TypeError, LookupError):  # no text, no JSON, no such entry
         address = json.loads(Path(where).read_bytes())["address"]
         if ADDRESS.fullmatch(address):
