@@ -1,7 +1,7 @@
-"""Do local workers speed up fits of many views, and survive kills?
+"""Do local workers speed up fits of many views, and do those of Dask survive kills?
 
-    python benchmarks/cluster.py                speed: 1, 2 (and 4) workers
-    python benchmarks/cluster.py --kills 20     a random worker is killed in each run
+    python benchmarks/cluster.py                speed: 1, 2 (and 4) processes
+    python benchmarks/cluster.py --kills 20     a random worker of Dask is killed in each run
 
 A view is a set of simulated images of the demo's molecule, read from a file and fitted.
 Every worker has one core, unless --shared: then workers share all cores, and a single
@@ -22,8 +22,10 @@ from pathlib import Path
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
+from distributed import Client, LocalCluster
 
 from manifactor import ManifoldFactorizer, datasets
+from manifactor._support.processes import environment
 from manifactor._support.threads import cores
 from manifactor._support.workers import Here, Processes
 from manifactor.cluster import cluster_workers
@@ -76,18 +78,18 @@ def timed(workers, jobs):
 def speed(jobs, *, shared):
     expected, alone = timed(Here(), jobs)
     record("fits of views in this process", views=len(jobs), seconds=round(alone, 1))
-    cores_each = None if shared else 1
     counts = [1, 2, 4] if cores() >= 8 else [1, 2]
     first = None
     for count in counts:
-        with cluster_workers(f"local:{count}", cores_each=cores_each) as workers:
+        limit = {} if shared else {"LOKY_MAX_CPU_COUNT": str(count)}
+        with environment(**limit), cluster_workers(f"local:{count}") as workers:
             found, seconds = timed(workers, jobs)
         first = first or seconds
         record(
             "fits of views on local workers",
             views=len(jobs),
             workers=count,
-            cores_each=cores_each or cores() // count,
+            cores_each=cores() // count if shared else 1,
             cores=cores(),
             seconds=round(seconds, 1),
             times_one_worker=round(first / seconds, 2),
@@ -104,7 +106,11 @@ def kill_one(client, done):
 def kills(jobs, n_kills, n_workers, seed):
     random.seed(seed)
     expected = list(Here().map(fitted, jobs))
-    with cluster_workers(f"local:{n_workers}") as workers:
+    with (
+        LocalCluster(n_workers, threads_per_worker=1, memory_limit=0) as cluster,
+        Client(cluster, set_as_default=False) as client,
+        cluster_workers(client) as workers,
+    ):
         _, seconds = timed(workers, jobs)
         completed, hit = 0, 0
         for _ in range(n_kills):

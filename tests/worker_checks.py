@@ -14,7 +14,6 @@ import time
 from contextlib import nullcontext
 from multiprocessing import active_children
 from manifactor._support.workers import Processes
-from manifactor.cluster import cluster_workers
 
 if __name__ == "__main__":
     try:

@@ -1,90 +1,52 @@
-"""The workers of a Dask cluster: how to find or start them, and how they do pieces of work."""
+"""The workers of a Dask cluster: how to find them, and how they do pieces of work."""
 
 import json
 import logging
 import os
 import pickle
-import pkgutil
 import re
-import sys
 import uuid
 import warnings
 from collections.abc import Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
-from itertools import cycle, islice
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from manifactor._support import __version__
 from manifactor._support.errors import extra, first_sentence
-from manifactor._support.processes import end_at_once, environment, hold_interrupts, start_trackers
-from manifactor._support.threads import cores
 from manifactor._support.workers import (
     Outcome,
     Outcomes,
     Piece,
-    PieceLost,
+    Processes,
     Workers,
     WorkersLost,
     outcome,
 )
 
-# Packages that must agree in their first two numbers for equal results.
-NUMERICAL = ("numpy", "scipy", "scikit-learn")
+# Packages that equal results depend on.
+PACKAGES = ("manifactor", "numpy", "scipy", "scikit-learn")
 # Seconds. A scheduler that runs answers within one, on a busy machine within five.
 CONNECT_TIMEOUT = 10.0
+ADDRESS = re.compile(r"(?!(?i:local):)[^:/\s]+:\d+|[a-z]+://\S+")
 
 
-def check_workers(client: Any) -> None:
-    """Raise an error if the workers of a client do not run what this process runs."""
-    versions = client.get_versions(packages=NUMERICAL)
+def check_versions(client: Any) -> None:
+    """Warn where the workers of a client do not have what this process has."""
+    versions = client.get_versions(packages=PACKAGES)
     ours = versions["client"]["packages"]
     theirs = [worker["packages"] for worker in versions["workers"].values()]
-    if not theirs:
-        warnings.warn("the cluster has no workers yet; pieces wait for the first.", stacklevel=2)
-    for package in ("python", *NUMERICAL):
-        here = _release(ours.get(package))
-        there = {_release(packages.get(package)) for packages in theirs} - {here}
-        differ = f"the workers have {package} {', '.join(sorted(there))}, this process has {here}"
-        if there and package == "python":
-            raise ValueError(f"{differ}. Use one version everywhere.")
-        if there:
-            warnings.warn(f"{differ}: results may differ in the last digits.", stacklevel=2)
-    if sys.version_info < (3, 12):
-        look = extra("dask").config.get
-        profiled = client.run(look, "distributed.worker.profile.enabled", on_error="return")
-        if any(enabled is True for enabled in profiled.values()):
+    for package in ("python", *PACKAGES):
+        others = {str(packages.get(package)) for packages in theirs} - {str(ours.get(package))}
+        if others:
             warnings.warn(
-                "Dask's profiler can stop workers of Python 3.11 for ever; start them with "
-                "DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED=False, or use Python 3.12.",
+                f"the workers have {package} {', '.join(sorted(others))}, this process has "
+                f"{ours.get(package)}: results may differ, or pieces fail. Use one version "
+                "everywhere.",
                 stacklevel=2,
             )
-    installed = "manifactor._support:__version__"
-    for answer in client.run(pkgutil.resolve_name, installed, on_error="return").values():
-        if isinstance(answer, OSError):  # the worker has left meanwhile
-            continue
-        if isinstance(answer, Exception):
-            raise _not_installed(answer)
-        if answer != __version__:
-            raise ValueError(
-                f"the workers must have manifactor {__version__}, as this process; got "
-                f"{answer}. Install one version everywhere."
-            )
-
-
-def _release(version: str | None) -> str:
-    """Return the first two numbers of a version."""
-    return ".".join(version.split(".")[:2]) if version else "no version"
-
-
-def _not_installed(error: Exception) -> ValueError:
-    """Return what to do about a worker that cannot import manifactor."""
-    return ValueError(
-        f"manifactor cannot be used on a worker ({first_sentence(error)}). Install it "
-        "with `pip install 'manifactor[cluster]'` in the environment of the workers."
-    )
 
 
 @dataclass(frozen=True)
@@ -137,14 +99,11 @@ class ClusterWorkers(Workers):
             return self.client.submit(pickle.loads, packed, key=key, pure=False)
 
 
-@dataclass(frozen=True)
-class _Packed:
+class _Packed(tuple):
     """A piece of work that is done, and becomes its outcome, when it is unpickled."""
 
-    piece: Piece
-
     def __reduce__(self) -> tuple:
-        return outcome, self.piece
+        return outcome, tuple(self)
 
 
 def _outcome(future: Any, index: int, total: int) -> Outcome:
@@ -154,15 +113,17 @@ def _outcome(future: Any, index: int, total: int) -> Outcome:
             return future.result()
         error = future.exception()
     # The errors of a piece are outcomes; this one comes from before it.
+    if isinstance(error, ImportError) and "manifactor" in str(error):
+        raise ValueError(
+            f"manifactor cannot be used on a worker ({first_sentence(error)}). Install it "
+            "with `pip install 'manifactor[cluster]'` in the environment of the workers."
+        ) from error
     if isinstance(error, extra("distributed").KilledWorker):
         deaths = error.allowed_failures + 1
-        problem = PieceLost(
+        error = WorkersLost(
             f"piece {index + 1} of {total} ended its worker {deaths} times, probably because the "
             "memory was full. Give the workers more memory, or the piece fewer samples."
         )
-        return Outcome(index, error=problem)
-    if isinstance(error, ImportError) and "manifactor" in str(error):
-        raise _not_installed(error) from error
     return Outcome(index, error=error)
 
 
@@ -178,113 +139,24 @@ def _name_loss() -> Iterator[None]:
         ) from error
 
 
-# Dask's settings for workers of this machine.
-SETTINGS = {
-    # A piece that waits at a worker that dies would be blamed for it as well.
-    "distributed.scheduler.worker-saturation": 1.0,
-    # Its nanny sees when a worker of this machine dies. One that computes in a library for minutes
-    # does not answer, and lives.
-    "distributed.scheduler.worker-ttl": None,
-    # Dask's profiler looks at all threads 100 times a second. In Python 3.11 that stops a worker
-    # for ever if memory is cleaned up while a thread starts.
-    "distributed.worker.profile.enabled": False,
-    # On a busy machine a worker takes long to start, and to start anew.
-    "distributed.comm.timeouts.connect": "1 minute",
-    "distributed.deploy.lost-worker-timeout": "5 minutes",
-}
-
-
 @contextmanager
-def _local_client(number: int, device: str | None, cores_each: int | None) -> Iterator[Any]:
-    """Start a scheduler and workers on this machine, and connect to them."""
-    gpus = _gpus() if device == "cuda" else []
-    number = number or len(gpus) or cores()
-    share = str(cores_each or max(1, cores() // number))
-    # What libraries, and `cores`, read in the worker.
-    names = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "LOKY_MAX_CPU_COUNT")
-    settings = {**SETTINGS, "distributed.nanny.pre-spawn-environ": dict.fromkeys(names, share)}
-    with ExitStack() as stack:
-        stack.enter_context(environment())  # Dask sets variables for its workers in it
-        stack.enter_context(extra("dask").config.set(settings))
-        start_trackers()
-        with hold_interrupts():
-            cluster = _local_cluster(number, gpus)
-            stack.callback(_close, cluster)
-            client = extra("distributed").Client(cluster, set_as_default=False)
-            stack.callback(_close, client)
-        yield client
-
-
-def _local_cluster(number: int, gpus: Sequence[str]) -> Any:
-    """Start a scheduler in this process, and processes that work."""
-    distributed = extra("distributed")
-    place = {"host": "127.0.0.1", "dashboard_address": "127.0.0.1:0"}
-    # Pieces use threads themselves, and a share of the memory would end some that the machine can
-    # hold.
-    alone = {"nthreads": 1, "memory_limit": 0, "silence_logs": logging.CRITICAL}
-    workers = {}
-    for index, gpu in zip(range(number), cycle(gpus or [None]), strict=False):
-        env = {} if gpu is None else {"CUDA_VISIBLE_DEVICES": gpu}
-        options = {**place, "dashboard": False, **alone, "env": env}
-        workers[index] = {"cls": distributed.Nanny, "options": options}
-    with warnings.catch_warnings():
-        # On a busy machine, it warns that directories are made slowly.
-        warnings.filterwarnings("ignore", message="Creating scratch directories")
-        try:
-            return distributed.SpecCluster(
-                workers=workers,
-                scheduler={"cls": distributed.Scheduler, "options": {**place, "dashboard": True}},
-                silence_logs=logging.CRITICAL,
-            )
-        # Nothing but Dask is inside, which raises what a process did that never began.
-        except Exception as error:
-            raise WorkersLost(
-                f"the workers did not start ({first_sentence(error)}). Ask for fewer."
-            ) from error
-
-
-def _gpus() -> list[str]:
-    """Return what CUDA_VISIBLE_DEVICES calls the GPUs that this process may use."""
-    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
-    if visible is not None:
-        return [name for name in visible.split(",") if name]
-    return [str(number) for number in range(extra("torch").cuda.device_count())]
-
-
-def _close(connection: Any) -> None:
-    """Close a client, or a cluster with its processes; not for long, whatever they do."""
-    nannies = list(getattr(connection, "workers", {}).values())
-    for nanny in nannies:
-        nanny.close_gracefully()  # starts no other process
-    end_at_once(nanny.pid for nanny in nannies)
-    with suppress(TimeoutError):
-        connection.close(timeout=5)
-
-
-@contextmanager
-def cluster_workers(
-    where: Any, *, device: str | None = None, cores_each: int | None = None
-) -> Iterator[ClusterWorkers]:
-    """Connect to a Dask cluster, or start one on this machine, and yield its workers.
-
-    A cluster that was started here ends with the context, within a second.
+def cluster_workers(where: Any, *, device: str | None = None) -> Iterator[Workers]:
+    """Connect to a Dask cluster, or name processes of this machine, and yield the workers.
 
     Parameters
     ----------
     where : str or distributed.Client
-        "local" for one worker on each core, or for each GPU if `device` is "cuda";
-        "local:4" for four; the address of a scheduler, such as "tcp://node1:8786"; the
-        path of its scheduler file, which ends in .json; or a client, which stays open.
+        "local" for one process on each core of this machine, or for each GPU if `device`
+        is "cuda"; "local:4" for four; the address of a scheduler, such as
+        "tcp://node1:8786"; the path of its scheduler file, which ends in .json; or a
+        client, which stays open.
     device : str or None
-        "cuda": every worker of this machine uses one GPU, in turn.
-    cores_each : int or None
-        Cores of each worker of this machine; None for an equal share of all.
+        "cuda": every process of this machine uses one GPU, in turn.
 
     Raises
     ------
     ValueError
-        If `where` is none of these, if Dask is not installed, or if workers have
-        another Python or another manifactor, or none.
+        If `where` is none of these, or if Dask is not installed.
     WorkersLost
         If no scheduler answers.
 
@@ -293,30 +165,36 @@ def cluster_workers(
     >>> with cluster_workers("local:2") as workers:  # doctest: +SKIP
     ...     results = list(workers.map(work, jobs))
     """
-    extra("distributed")
+    local = re.fullmatch(r"local(?::([1-9]\d*))?", where) if isinstance(where, str) else None
+    if local:
+        gpus = _gpus() if device == "cuda" else ()
+        yield Processes(int(local[1] or len(gpus)) or None, gpus)
+        return
     with ExitStack() as stack:
         client = where
         if isinstance(where, str):
             stack.enter_context(_quiet_logs())
-            local = re.fullmatch(r"local(?::([1-9]\d*))?", where)
-            if local:
-                start = _local_client(int(local[1] or 0), device, cores_each)
-            else:
-                start = _remote_client(where)
-            client = stack.enter_context(start)
+            client = stack.enter_context(_remote_client(where))
         with _name_loss():
-            check_workers(client)
+            check_versions(client)
         yield ClusterWorkers(client)
+
+
+def _gpus() -> tuple[str, ...]:
+    """Return what CUDA_VISIBLE_DEVICES calls the GPUs that this process may use."""
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if visible is not None:
+        return tuple(name for name in visible.split(",") if name)
+    return tuple(map(str, range(extra("torch").cuda.device_count())))
 
 
 @contextmanager
 def _remote_client(where: str) -> Iterator[Any]:
     """Connect to a scheduler at an address or of a scheduler file."""
-    distributed = extra("distributed")
-    address = _address(where)
+    distributed, address = extra("distributed"), _address(where)
     try:
         with warnings.catch_warnings():
-            # A table of all packages; `check_versions` says what matters.
+            # A table of all packages; `check_versions` names those that matter.
             warnings.simplefilter("ignore", distributed.versions.VersionMismatchWarning)
             client = distributed.Client(address, timeout=CONNECT_TIMEOUT, set_as_default=False)
     except (OSError, TimeoutError) as error:
@@ -336,7 +214,7 @@ def _remote_client(where: str) -> Iterator[Any]:
 
 def _address(where: str) -> str:
     """Return the address of a scheduler, given that or its scheduler file."""
-    if re.fullmatch(r"(?!(?i:local):)[^:/\s]+:\d+|[a-z]+://\S+", where):
+    if ADDRESS.fullmatch(where):
         return where
     if not where.endswith(".json"):
         raise ValueError(
@@ -345,15 +223,14 @@ def _address(where: str) -> str:
         )
     if not os.path.isfile(where):
         raise FileNotFoundError(2, "no such scheduler file", where)
-    address = None
     with suppress(ValueError, TypeError, LookupError):  # no text, no JSON, no such entry
-        address = json.loads(Path(where).read_text(encoding="utf-8"))["address"]
-    if not isinstance(address, str):
-        raise ValueError(
-            f"a scheduler file must name the address of a Dask scheduler; {where} does "
-            f"not. Write one with `dask scheduler --scheduler-file {where}`."
-        )
-    return address
+        address = json.loads(Path(where).read_bytes())["address"]
+        if ADDRESS.fullmatch(address):
+            return address
+    raise ValueError(
+        f"a scheduler file must name the address of a Dask scheduler; {where} does "
+        f"not. Write one with `dask scheduler --scheduler-file {where}`."
+    )
 
 
 @contextmanager

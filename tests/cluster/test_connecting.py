@@ -1,13 +1,11 @@
 """Where a cluster is, and whether its workers run what this process runs."""
 
-import pkgutil
 import sys
 
 import pytest
 
-from manifactor._support import __version__
 from manifactor._support.workers import WorkersLost
-from manifactor.cluster import _address, check_workers, cluster_workers
+from manifactor.cluster import _address, check_versions, cluster_workers
 
 
 def connect(where):
@@ -48,48 +46,24 @@ def test_nobody_at_the_address_is_one_line(tmp_path, monkeypatch):
 def test_a_missing_dask_is_named_with_its_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(ValueError, match=r"pip install 'manifactor\[cluster\]'"):
-        connect("local")
-
-
-HERE = {"python": "3.11.7.final.0", "numpy": "2.4.1", "scipy": "1.17.0"}
+        connect("node1:8786")
 
 
 class Answering:
-    """A client whose workers say what they have."""
-
-    def __init__(self, answer, workers=1, profiled=False):
-        self.answer, self.workers, self.profiled = answer, workers, profiled
+    """A client whose workers have other versions."""
 
     def get_versions(self, packages):
-        workers = {f"w{index}": {"packages": HERE} for index in range(self.workers)}
-        return {"client": {"packages": HERE}, "workers": workers}
-
-    def run(self, function, name, on_error):
-        answer = self.answer if function is pkgutil.resolve_name else self.profiled
-        return {f"w{index}": answer for index in range(self.workers)}
+        here = {"python": "3.12.1", "manifactor": "0.2.0", "numpy": "2.4.1", "scipy": "1.17.0"}
+        there = [{**here, "manifactor": None}, {**here, "numpy": "2.3.0"}]
+        workers = {f"w{index}": {"packages": each} for index, each in enumerate(there)}
+        return {"client": {"packages": here}, "workers": workers}
 
 
-@pytest.mark.parametrize(
-    ("answer", "said"),
-    [
-        ("99.0", r"as this process; got 99.0. Install one"),
-        (
-            ModuleNotFoundError("No module named 'manifactor'"),
-            r"\(No module named 'manifactor'\). Install",
-        ),
-    ],
-)
-def test_another_manifactor_or_none_is_refused(answer, said):
-    with pytest.raises(ValueError, match=said):
-        check_workers(Answering(answer))
-
-
-def test_a_cluster_without_workers_is_told():
-    with pytest.warns(UserWarning, match="no workers yet; pieces wait"):
-        check_workers(Answering(__version__, workers=0))
-
-
-@pytest.mark.skipif(sys.version_info >= (3, 12), reason="a bug of Python 3.11")
-def test_a_profiler_that_may_stop_workers_is_told():
-    with pytest.warns(UserWarning, match="WORKER__PROFILE__ENABLED=False, or use"):
-        check_workers(Answering(__version__, profiled=True))
+def test_workers_with_other_versions_are_told():
+    with pytest.warns() as warned:
+        check_versions(Answering())
+    told = [str(each.message).partition(":")[0] for each in warned]
+    assert told == [
+        "the workers have manifactor None, this process has 0.2.0",
+        "the workers have numpy 2.3.0, this process has 2.4.1",
+    ]

@@ -1,6 +1,7 @@
 """Pieces of work on a Dask cluster; most tests share one of two processes."""
 
 import importlib.util
+import logging
 import os
 import subprocess
 import sys
@@ -9,27 +10,43 @@ import time
 from types import SimpleNamespace
 
 import dask
+import distributed
 import joblib
 import numpy as np
 import pytest
 
-from manifactor._support.workers import PieceLost, Processes, WorkersLost
+from manifactor._support.workers import Processes, WorkersLost
 from manifactor.cluster import _outcome, cluster_workers
-from tests.pieces import cores_seen, diffused, divided, killed, killed_once
-from tests.worker_checks import CHECKS, an_interrupt_leaves_no_process_and_no_traceback
+from tests.pieces import diffused, divided, killed, killed_once
+from tests.worker_checks import CHECKS
 
 pytestmark = pytest.mark.slow
 
 
+SETTINGS = {
+    "distributed.scheduler.allowed-failures": 1,
+    # A piece that waits at a worker that dies would be blamed for it as well.
+    "distributed.scheduler.worker-saturation": 1.0,
+    "distributed.scheduler.worker-ttl": None,
+    # It can stop a worker of Python 3.11 for ever.
+    "distributed.worker.profile.enabled": False,
+    # On a busy machine a worker takes long to start, and to start anew.
+    "distributed.comm.timeouts.connect": "1 minute",
+    "distributed.deploy.lost-worker-timeout": "5 minutes",
+}
+
+
 @pytest.fixture(scope="module")
 def workers():
+    place = {"host": "127.0.0.1", "dashboard_address": "127.0.0.1:0"}
+    alone = {"threads_per_worker": 1, "memory_limit": 0, "silence_logs": logging.CRITICAL}
     with (
-        pytest.MonkeyPatch.context() as patch,
-        dask.config.set({"distributed.scheduler.allowed-failures": 1}),
+        dask.config.set(SETTINGS),
+        distributed.LocalCluster(2, **place, **alone) as cluster,
+        distributed.Client(cluster, set_as_default=False) as client,
+        cluster_workers(client) as found,
     ):
-        patch.setenv("CUDA_VISIBLE_DEVICES", "3,5")
-        with cluster_workers("local", device="cuda") as started:
-            yield started
+        yield found
 
 
 @pytest.mark.parametrize("check", CHECKS)
@@ -56,16 +73,6 @@ def test_a_worker_that_joins_without_manifactor_is_told():
         _outcome(future, 0, 1)
 
 
-def test_workers_share_the_cores(workers):
-    share = max(1, joblib.cpu_count() // 2)
-    assert set(workers.map(cores_seen, 2 * [()])) == {(share, str(share))}
-
-
-def test_there_is_a_worker_for_each_gpu(workers):
-    seen = workers.client.run(os.getenv, "CUDA_VISIBLE_DEVICES")
-    assert sorted(seen.values()) == ["3", "5"]
-
-
 def test_the_piece_of_a_worker_that_dies_is_done_again(workers, tmp_path):
     jobs = [(tmp_path / "first",), (tmp_path,)]
     assert list(workers.map(killed_once, jobs)) == ["first", tmp_path.name]
@@ -74,7 +81,7 @@ def test_the_piece_of_a_worker_that_dies_is_done_again(workers, tmp_path):
 def test_a_piece_that_ends_its_workers_is_named_and_the_others_are_kept(workers):
     outcomes = list(workers.outcomes(killed, [(False,), (True,), (False,)]))
     (lost,) = (found for found in outcomes if found.error is not None)
-    assert isinstance(lost.error, PieceLost)
+    assert isinstance(lost.error, WorkersLost)
     assert str(lost.error).startswith("piece 2 of 3 ended its worker 2 times")
     assert sorted(found.index for found in outcomes) == [0, 1, 2]
 
@@ -123,14 +130,9 @@ def divided_while(stopping, file):
         list(workers.map(divided, [(1,), (2,)]))
 
 
-@pytest.mark.filterwarnings("ignore:the cluster has no workers yet")
 def test_a_scheduler_that_is_gone_ends_the_work_with_advice(scheduler):
     process, file = scheduler
     stopping = threading.Timer(0.3, process.kill)
     with pytest.raises(WorkersLost, match="--resume"):
         divided_while(stopping, file)
     stopping.join()
-
-
-def test_an_interrupt_leaves_no_process_and_no_traceback():
-    an_interrupt_leaves_no_process_and_no_traceback("cluster_workers('local:1')")

@@ -11,7 +11,7 @@ from manifactor._support.files import claims
 from manifactor.command.outputs import require_new
 from manifactor.cryoem.simulating import _name_in_project as name_in_project
 
-from .conftest import manifactor, refusal
+from .conftest import refusal
 
 
 @pytest.fixture(autouse=True)
@@ -44,25 +44,3 @@ def test_a_second_fit_into_one_folder_is_refused_at_once(folder, capsys):
     with FileLock(folder / ".run.manifactor.lock"):
         err = refusal("fit data.npy --out run", folder, capsys)
     assert "is writing run. Wait until it has ended, or choose another" in err
-
-
-def test_the_next_command_says_that_a_half_replaced_output_is_whole(folder, capsys):
-    assert manifactor("simulate molecule --n 5 --size 54 --pixel-size 4") == 0
-    moved = folder / ".molecule.old.abcdefgh"
-    (folder / "molecule").rename(moved)
-    capsys.readouterr()
-    assert manifactor("simulate molecule --n 5 --size 54 --pixel-size 4") == 2
-    note, error = capsys.readouterr().err.splitlines()
-    saved = "a killed command had half replaced molecule, which is whole again."
-    assert note == f"manifactor: note: {saved}"
-    assert "must not exist yet" in error
-    assert [path.name for path in folder.iterdir()] == ["molecule"]
-
-
-def test_whoever_reads_a_half_replaced_run_puts_it_back(folder, capsys):
-    (folder / ".run.old.abcdefgh").mkdir()
-    assert manifactor("report run") == 2
-    note, error = capsys.readouterr().err.splitlines()
-    assert note.endswith("a killed command had half replaced run, which is whole again.")
-    assert "run is not a run folder" in error
-    assert [path.name for path in folder.iterdir()] == ["run"]

@@ -38,6 +38,8 @@ def test_too_little_memory_to_load_the_program_is_one_line(tmp_path, megabytes):
     assert err.count("\n") == 1
 
 
+# The process ends, and with it the sockets that wait for signals.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_no_threads_are_one_line(monkeypatch, capsys):
     def start(self):
         raise RuntimeError("can't start new thread")

@@ -6,7 +6,7 @@ from io import BytesIO
 import numpy as np
 import pytest
 
-from manifactor._support.array_files import ArrayFileError, BoundedFile, npy_header, open_archive
+from manifactor._support.array_files import ArrayFileError, npy_header, open_archive
 
 X = np.arange(12.0).reshape(4, 3)
 
@@ -129,17 +129,3 @@ def header_of(content):
 def test_a_header_that_cannot_be_is_refused_before_anything_is_read(content, reason):
     with pytest.raises(ValueError, match=reason):
         header_of(content)
-
-
-def test_a_file_makes_no_room_for_bytes_that_it_does_not_have(tmp_path, peak):
-    (tmp_path / "a").write_bytes(b"0123456789")
-    with BoundedFile(tmp_path / "a") as file:
-        assert file.size == 10
-        assert file.read(4) == b"0123"
-        assert file.read(2**33) == b"456789"
-        assert file.read(2**33) == b""
-        file.seek(8)
-        assert file.read() == b"89"
-        file.seek(20)
-        assert file.read(1) == b""
-    assert peak() < 2**20

@@ -16,7 +16,6 @@ from manifactor._support.files import (
     numeric_order,
     require_place,
     require_regular_file,
-    restore,
     whole_folder,
     write_new,
     write_whole,
@@ -126,14 +125,14 @@ def test_an_output_that_another_process_writes_is_refused_until_it_is_killed(tmp
             with claims, pytest.raises(ValueError, match=who):
                 claim(tmp_path / "run")
             with claims:
-                assert not claim(tmp_path / "other")
+                claim(tmp_path / "other")
         finally:
             owner.kill()
     # Its files are left, and nobody holds its lock.
     assert len(names(tmp_path)) == 3
     with claims:
-        assert not claim(tmp_path / "run")
-        assert not claim(tmp_path / "run")  # a second time by the same command
+        claim(tmp_path / "run")
+        claim(tmp_path / "run")  # a second time by the same command
         assert names(tmp_path) == [".run.manifactor.lock"]
     assert names(tmp_path) == []
 
@@ -143,21 +142,6 @@ def left(folder, name, state):
     path = folder / f".{name}.{state}.abcdefgh"
     path.mkdir()
     (path / state).touch()
-
-
-def claimed(place):
-    with claims:
-        return claim(place)
-
-
-@pytest.mark.parametrize("put_back", [claimed, restore])
-def test_an_output_that_was_moved_away_is_put_back(tmp_path, put_back):
-    left(tmp_path, "run", "old")
-    left(tmp_path, "run", "new")
-    assert put_back(tmp_path / "run")
-    assert names(tmp_path) == ["run"]
-    assert names(tmp_path / "run") == ["old"]
-    assert not put_back(tmp_path / "run")
 
 
 KILLED = """
@@ -190,9 +174,9 @@ def test_a_kill_while_a_folder_is_replaced_loses_no_run(tmp_path, operation, at_
     # Only between two renames there is no run, until the next command.
     between = (operation, at_once) == (2, False)
     assert run.is_dir() is not between
-    assert restore(run) is between
+    with claims:
+        claim(run)
     assert names(run) == (["before"] if between or operation == 1 else ["new"])
-    claimed(run)
     assert names(tmp_path) == ["run"]
 
 
@@ -205,7 +189,7 @@ def test_only_what_is_left_of_the_output_itself_is_removed(tmp_path):
     left(tmp_path, "run", "new")
     left(tmp_path, "other", "new")
     with claims:
-        assert not claim(tmp_path / "run")
+        claim(tmp_path / "run")
     assert names(tmp_path) == sorted([*kept, "run", ".other.new.abcdefgh"])
 
 

@@ -4,17 +4,24 @@ import time
 from multiprocessing import active_children
 
 import pytest
-from joblib import Parallel, delayed
+from joblib import Parallel, cpu_count, delayed
 from joblib.externals.loky import get_reusable_executor
 
 from manifactor._support.processes import start_trackers
-from manifactor._support.workers import Here, Outcome, PieceLost, Processes, in_order
-from tests.pieces import divided, ended, killed
+from manifactor._support.workers import Here, Outcome, Processes, WorkersLost, in_order
+from manifactor.cluster import cluster_workers
+from tests.pieces import cores_seen, divided, ended, gpu_seen, killed
 from tests.worker_checks import (
     CHECKS,
     an_error_is_the_outcome_of_its_piece_alone,
     an_interrupt_leaves_no_process_and_no_traceback,
 )
+
+
+@pytest.fixture(autouse=True)
+def no_process_of_another_test():
+    yield
+    get_reusable_executor(reuse=True).shutdown(kill_workers=True)
 
 
 @pytest.mark.parametrize("check", CHECKS)
@@ -26,7 +33,6 @@ def test_all_workers_keep_their_promises(workers, check):
 @pytest.mark.slow
 def test_an_error_in_a_process_is_the_outcome_of_its_piece_alone():
     an_error_is_the_outcome_of_its_piece_alone(Processes(2))
-    assert active_children() == []
 
 
 @pytest.mark.slow
@@ -38,7 +44,6 @@ def test_outcomes_come_as_soon_as_their_pieces_are_done(tmp_path):
         (tmp_path / "seen").touch()  # the first piece waits for it
     assert outcomes == [Outcome(1, "second"), Outcome(0, "first")]
     assert reported == [0.5, 1]
-    assert active_children() == []
 
 
 @pytest.mark.slow
@@ -66,7 +71,7 @@ def test_processes_that_clean_up_do_not_warn_of_what_killed_ones_leave(monkeypat
 
 @pytest.mark.slow
 def test_processes_of_somebody_else_are_left_alone():
-    Parallel(n_jobs=2)(2 * [delayed(os.getpid)()])
+    Parallel(n_jobs=2, max_nbytes=None)(2 * [delayed(os.getpid)()])
     # All of them: on a busy machine, one may have done both jobs.
     pids = {process.pid for process in active_children()}
     assert set(Processes(2).map(os.getpid, 2 * [()])) <= pids
@@ -76,12 +81,26 @@ def test_processes_of_somebody_else_are_left_alone():
 
 
 @pytest.mark.slow
-def test_a_piece_that_ends_its_process_is_named_and_the_others_are_done():
-    outcomes = Processes(2).outcomes(killed, [(False,), (True,), (False,)])
-    found = {one.index: one for one in outcomes}
-    assert isinstance(found[1].error, PieceLost)
-    assert (found[0].result, found[2].result) == (False, False)
-    assert active_children() == []
+def test_a_process_that_ends_ends_the_work_with_advice():
+    with pytest.raises(WorkersLost, match="memory was full"):
+        list(Processes(2).outcomes(killed, [(False,), (True,), (False,)]))
+    assert list(Processes(2).map(killed, 2 * [(False,)])) == [False, False]
+
+
+@pytest.mark.slow
+def test_processes_see_one_gpu_each(tmp_path, monkeypatch):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3,5")
+    jobs = [("first", tmp_path, "second"), ("second", tmp_path, "first")]
+    with cluster_workers("local", device="cuda") as workers:
+        assert sorted(workers.map(gpu_seen, jobs)) == ["3", "5"]
+    assert os.environ["CUDA_VISIBLE_DEVICES"] == "3,5"
+
+
+@pytest.mark.slow
+def test_processes_share_the_cores():
+    share = max(1, cpu_count() // 2)
+    with cluster_workers("local:2") as workers:
+        assert {count for count, _ in workers.map(cores_seen, 2 * [()])} == {share}
 
 
 def refuse():

@@ -1,14 +1,13 @@
 """Arrays in .npy files and .npz archives: sizes are checked first, and nothing is unpickled."""
 
 import errno
-import io
-import os
 import struct
 import warnings
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from io import BytesIO
 from math import prod
 from pathlib import Path
 from typing import BinaryIO, cast
@@ -19,24 +18,6 @@ import numpy as np
 from manifactor._support.errors import one_line
 from manifactor._support.files import irregularity
 from manifactor._support.memory import require_memory, require_plausible
-
-
-class BoundedFile(io.BufferedReader):
-    """A binary file, open for reading, of so many bytes: `size`.
-
-    Python makes room for as many bytes as it is asked to read, even if the file is shorter, and
-    stored lengths could ask for any number.
-    """
-
-    def __init__(self, path: Path) -> None:
-        """Open the file."""
-        super().__init__(io.FileIO(path))
-        self.size = os.fstat(self.fileno()).st_size
-
-    def read(self, count: int | None = -1, /) -> bytes:
-        """Return so many bytes, or those that are left."""
-        left = max(0, self.size - self.tell())
-        return super().read(left if count is None or count < 0 else min(count, left))
 
 
 def npy_header(file: BinaryIO, size: int) -> tuple[tuple[int, ...], int, int]:
@@ -55,7 +36,7 @@ def npy_header(file: BinaryIO, size: int) -> tuple[tuple[int, ...], int, int]:
         count = int.from_bytes(length, "little")
         # numpy reads all of a header before it refuses a long one, and a member of an archive may
         # unpack to a thousand times its size.
-        content = io.BytesIO(length + file.read(min(count, 10_000)))
+        content = BytesIO(length + file.read(min(count, 10_000)))
         # A header of Python 2, and one with stray backslashes, would issue a warning.
         with warnings.catch_warnings(action="ignore"):
             shape, _, dtype = parse(content)
@@ -151,9 +132,8 @@ def open_archive(path: Path) -> Iterator[ArrayArchive]:
     if problem and path.exists():
         raise ArrayFileError(f"{path} {problem}.")
     with ExitStack() as stack:
-        opened = stack.enter_context(BoundedFile(path))
         with name_damage(path):
-            file = stack.enter_context(ZipFile(opened))
+            file = stack.enter_context(ZipFile(path))
             infos = file.infolist()
             for info in infos:
                 if info.flag_bits & 1 or info.compress_type not in (ZIP_STORED, ZIP_DEFLATED):

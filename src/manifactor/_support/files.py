@@ -1,9 +1,9 @@
 """Files and folders that are written whole or not at all, one command at a time.
 
 An output is written under a hidden name beside its place, ``.run.new.RANDOM``, synced, and then
-renamed. A folder that it replaces is exchanged for it in one call; where the system has none, it is
-called ``.run.old.RANDOM`` until the new one is in its place. The lock of a file beside an output,
-``.run.manifactor.lock``, ends with the process; whoever holds it removes what others have left.
+renamed. The lock of a file beside an output, ``.run.manifactor.lock``, ends with the process;
+whoever holds it clears up what others have left. Where the system cannot exchange folders, the old
+one is called ``.run.old.RANDOM`` until the new one is in its place.
 """
 
 import ctypes
@@ -74,26 +74,23 @@ def numeric_order(path: Path) -> list[tuple[int, str]]:
 claims = ExitStack()
 
 
-def claim(place: Path) -> bool:
-    """Hold an output until `claims` is closed; return what `hold` yields."""
+def claim(place: Path) -> None:
+    """Hold the lock of an output until `claims` is closed."""
     # Some time: another command may just be removing its lock.
-    return claims.enter_context(hold(place, patience=0.25))
+    claims.enter_context(hold(place, patience=0.25))
 
 
 @contextmanager
-def hold(place: Path, *, patience: float = 60.0) -> Iterator[bool]:
+def hold(place: Path, *, patience: float = 60.0) -> Iterator[None]:
     """Hold the lock of an output inside this context, and remove what killed commands left of it.
 
-    Yield whether an output that one of them had moved away is in its place again.
+    A lock that somebody else may not write, or a file system without locks, stops nobody: where
+    nothing can be written at all, writing says so.
     """
     from filelock import FileLock, Timeout  # not needed by commands that write nothing
 
     path = Path(os.path.abspath(place))
     path = path.with_name(f".{path.name}.manifactor.lock")
-    # In one look: another thread may remove its lock at any moment.
-    with suppress(OSError):
-        if not stat.S_ISREG(path.lstat().st_mode):
-            raise ValueError(f"{path} must be a lock file of manifactor, and is not. Remove it.")
     # A single lock for each path counts how often its thread has taken it.
     lock = FileLock(path, is_singleton=True)
     try:
@@ -107,16 +104,15 @@ def hold(place: Path, *, patience: float = 60.0) -> Iterator[bool]:
             "ended, or choose another --out."
         ) from error
     except (OSError, NotImplementedError):
-        # Somebody else's lock, who may have been killed, or a file system without locks: that must
-        # not stop this command. Where nothing can be written at all, writing says so.
         pass
     first = lock.lock_counter == 1  # no context around this one in this thread
     try:
         if first:
-            who = f"process {os.getpid()} on {socket.gethostname()}"
             with suppress(OSError):
+                who = f"process {os.getpid()} on {socket.gethostname()}"
                 path.write_text(who, encoding="utf-8")
-        yield first and clear_leftovers(place)
+            clear_leftovers(place)
+        yield
     finally:
         # The file is removed before its lock ends: filelock takes no lock of a removed file.
         if first:
@@ -124,30 +120,14 @@ def hold(place: Path, *, patience: float = 60.0) -> Iterator[bool]:
         lock.release()
 
 
-def clear_leftovers(place: Path) -> bool:
-    """Remove what a killed command has left; return whether it had to put the old output back."""
-    restored = False
-    for old in _left(place, "old"):
-        if os.path.lexists(place):
-            remove(old)
-        else:
-            old.rename(place)
-            restored = True
-    for new in _left(place, "new"):
-        remove(new)
-    return restored
-
-
-def restore(place: Path) -> bool:
-    """Put an output back that a killed command has moved away; return whether that was needed."""
-    if os.path.lexists(place) or not _left(place, "old"):
-        return False
-    with hold(place, patience=0.25) as restored:
-        return restored
-
-
-def _left(place: Path, state: str) -> list[Path]:
-    return list(place.parent.glob(glob.escape(f".{place.name}.{state}.") + "????????"))
+def clear_leftovers(place: Path) -> None:
+    """Remove what a killed command has left; put an output back that it had moved away."""
+    for left in place.parent.glob(glob.escape(f".{place.name}.") + "???.????????"):
+        state = left.name.split(".")[-2]
+        if state == "old" and not os.path.lexists(place):
+            left.rename(place)
+        elif state in ("old", "new"):
+            remove(left)
 
 
 def name_beside(place: Path, state: str) -> Path:
@@ -228,7 +208,7 @@ def replace_folder(new: Path, folder: Path) -> None:
         new.rename(folder)
     elif not exchange(new, folder):
         # A folder that holds files cannot be renamed over. If this is killed between the renames,
-        # `restore` puts the old one back.
+        # `clear_leftovers` puts the old one back.
         old = name_beside(folder, "old")
         folder.rename(old)
         try:

@@ -30,7 +30,11 @@ class ProgressBars:
         """Show the fraction of a stage that is done; at 1, close its bar."""
         if stage not in self.open:
             times = "{elapsed}, {remaining} left" if stage in STEADY else "{elapsed_s:.1f} s"
-            self.open[stage] = _bar(stage, times)
+            how: dict[str, Any] = {"bar_format": f"{{desc}} {{bar}} {times}"}
+            if not _in_notebook():
+                # `disable=None` is tqdm's value for "only on a terminal".
+                how = {"bar_format": f"{BAR} {times}", "disable": None, "file": sys.stderr}
+            self.open[stage] = import_module("tqdm.auto").tqdm(total=1.0, desc=stage, **how)
         bar = self.open[stage]
         bar.update(fraction - bar.n)
         if fraction >= 1:
@@ -90,12 +94,3 @@ def _in_notebook() -> bool:
     return "IPython" in sys.modules and issubclass(
         import_module("tqdm.auto").tqdm, import_module("tqdm.notebook").tqdm
     )
-
-
-def _bar(stage: str, times: str) -> "tqdm":
-    """Return an empty bar; `times` is what it tells of the time, in tqdm's format."""
-    make = import_module("tqdm.auto").tqdm
-    if _in_notebook():
-        return make(total=1.0, desc=stage, bar_format=f"{{desc}} {{bar}} {times}")
-    # `disable=None` is tqdm's value for "only on a terminal".
-    return make(total=1.0, desc=stage, bar_format=f"{BAR} {times}", disable=None, file=sys.stderr)

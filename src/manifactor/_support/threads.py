@@ -1,6 +1,5 @@
 """Threads: BLAS limited to one, work mapped over panels of rows."""
 
-import os
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -28,27 +27,17 @@ def one_blas_thread() -> Iterator[None]:
     """Limit BLAS to one thread inside this context; contexts may nest and overlap.
 
     The limit belongs to the process: the first context sets and lifts it, and those entered
-    meanwhile, in any thread, do nothing. Nobody waits, so that a forked worker cannot deadlock.
+    meanwhile, in any thread, do nothing. Nobody waits, so that a forked worker cannot deadlock: the
+    limit is its own, too.
     """
-    lock = _blas_limit  # a child forked inside the context has another one
-    if not lock.acquire(blocking=False):
+    if not _blas_limit.acquire(blocking=False):
         yield
         return
     try:
         with _libraries().limit(limits=1, user_api="blas"):
             yield
     finally:
-        lock.release()
-
-
-def _forget_blas_limit() -> None:
-    """Make a new lock in a forked child: the holder of the old one is not there."""
-    global _blas_limit
-    _blas_limit = Lock()
-
-
-if hasattr(os, "register_at_fork"):  # not on Windows
-    os.register_at_fork(after_in_child=_forget_blas_limit)
+        _blas_limit.release()
 
 
 @cache

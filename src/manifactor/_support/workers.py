@@ -1,28 +1,26 @@
 """Who does independent pieces of work: this process, or others."""
 
 import dataclasses
+import os
 import pickle
 import traceback
 import warnings
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import dataclass
-from multiprocessing import active_children
+from functools import partial
+from multiprocessing import active_children, current_process
 from typing import Any
 
 from joblib import Parallel, cpu_count, delayed
+from joblib.externals.loky import get_reusable_executor
 from joblib.externals.loky.process_executor import BrokenProcessPool
-from joblib.parallel import LokyBackend
 
 from manifactor._support.processes import end_at_once, environment, hold_interrupts, start_trackers
 
 
 class WorkersLost(OSError):
-    """The workers are gone, and pieces of the work are not done."""
-
-
-class PieceLost(OSError):
-    """A piece of work ended its worker, again and again."""
+    """The workers of pieces that are not done are gone."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +45,7 @@ def ignored(fraction: float) -> None:
 
 
 class Workers:
-    """Workers that independent pieces of work can be mapped over.
+    """What independent pieces of work can be mapped over: here this process, in turn, on all cores.
 
     A piece is a function that other processes can import, and its arguments. Nothing is done before
     the first result is asked for; whoever stops iterating cancels the pieces that are not done.
@@ -71,27 +69,25 @@ class Workers:
 
     def _done(self, pieces: Sequence[Piece]) -> Outcomes:
         """Yield the outcome of each piece as soon as it is done."""
-        raise NotImplementedError
-
-
-class Here(Workers):
-    """This process: one piece after the other, each on all cores."""
-
-    def _done(self, pieces: Sequence[Piece]) -> Outcomes:
         return (outcome(*piece) for piece in pieces)
+
+
+Here = Workers
 
 
 @dataclass(frozen=True)
 class Processes(Workers):
     """Processes of this machine, which share its cores, or the workers of joblib's active backend.
 
-    An interrupt, or the end of the iteration, ends them at once. If one is ended from outside, the
-    pieces that are not done are done again, each in a process of its own.
+    An interrupt, or an early end of the iteration, ends them at once. Idle ones wait for more work
+    until this process ends.
     """
 
     # None for one on each core. A single one is this process. A backend that knows its own number
     # of workers, as that of Dask, uses them all.
     n_jobs: int | None = None
+    # What CUDA_VISIBLE_DEVICES calls the GPUs that the processes use in turn; () for all.
+    gpus: tuple[str, ...] = ()
 
     @property
     def count(self) -> int:
@@ -99,72 +95,48 @@ class Processes(Workers):
         return self.n_jobs or cpu_count()
 
     def _done(self, pieces: Sequence[Piece]) -> Outcomes:
-        waiting = {piece[0]: piece for piece in pieces}
+        n_jobs = min(self.count, len(pieces))
+        do = partial(_on_gpu, self.gpus) if self.gpus and n_jobs > 1 else outcome
         try:
-            for finished in _done_by(min(self.count, len(pieces)), pieces):
-                del waiting[finished.index]
-                yield finished
-        except BrokenProcessPool:
+            yield from _done_by(n_jobs, [delayed(do)(*piece) for piece in pieces])
+        except BrokenProcessPool as error:
             # joblib does not tell which process it was, and all others are lost.
-            for piece in waiting.values():
-                yield _done_alone(piece)
+            raise WorkersLost(
+                "a process ended before its work was done, probably because the memory was full. "
+                "Give it fewer samples, or a machine with more memory."
+            ) from error
 
 
-def _done_by(n_jobs: int, pieces: Sequence[Piece]) -> Outcomes:
-    """Yield the outcome of each piece as soon as one of the processes has done it."""
-    if not pieces:
+def _on_gpu(gpus: Sequence[str], *piece: Any) -> Outcome:
+    """Return the outcome of a piece that sees one GPU, always the same in one process."""
+    number = int(current_process().name.rpartition("-")[2])
+    os.environ["CUDA_VISIBLE_DEVICES"] = gpus[number % len(gpus)]
+    return outcome(*piece)
+
+
+def _done_by(n_jobs: int, calls: Sequence[Any]) -> Outcomes:
+    """Yield the outcome of each call as soon as one of the processes has done it."""
+    if not calls:
         return
     before = active_children()
     start_trackers()
-    with _end_at_exit(Parallel(n_jobs=n_jobs, return_as="generator_unordered")) as parallel:
-        # The cores of each process, see `threads.cores`.
-        share = str(max(1, cpu_count() // n_jobs))
-        done: Outcomes = (_ for _ in ())
-        try:
-            with hold_interrupts(), environment(LOKY_MAX_CPU_COUNT=share):
-                done = parallel(delayed(outcome)(*piece) for piece in pieces)
-            for finished in done:  # noqa: UP028, `yield from` would close them
-                yield finished
-        except BaseException:
-            # Before joblib takes away what they need: those that have just been started would print
-            # that it is missing.
-            end_at_once(child.pid for child in active_children() if child not in before)
-            raise
-        finally:
-            # joblib warns of results that nobody takes; an interrupt wants none.
-            with warnings.catch_warnings(action="ignore"):
-                done.close()
-
-
-def _done_alone(piece: Piece) -> Outcome:
-    """Return the outcome of a piece that has a process and the memory for itself."""
+    # The cores of each process, see `threads.cores`.
+    share = str(max(1, cpu_count() // n_jobs))
+    done: Outcomes = (_ for _ in ())
     try:
-        # Of two processes one does it; a single one would be this process.
-        return next(_done_by(2, [piece]))
-    except BrokenProcessPool:
-        problem = PieceLost(
-            "it ended its process, twice, probably because the memory was full. Give "
-            "it fewer samples, or a machine with more memory."
-        )
-        return Outcome(piece[0], error=problem)
-
-
-@contextmanager
-def _end_at_exit(parallel: Parallel) -> Iterator[Parallel]:
-    """Enter joblib's context, and end the processes that it started, which it would let live.
-
-    Processes that ran before, for somebody else, are left alone.
-    """
-    modules = [type(child).__module__ for child in active_children()]
-    ours = not any(module.startswith("joblib.") for module in modules)
-    with parallel:
-        try:
-            yield parallel
-        finally:
-            backend = parallel._backend
-            running = isinstance(backend, LokyBackend) and backend._workers is not None
-            if ours and running:
-                backend.abort_everything(ensure_ready=False)
+        with hold_interrupts(), environment(LOKY_MAX_CPU_COUNT=share):
+            done = Parallel(n_jobs, return_as="generator_unordered", max_nbytes=None)(calls)
+        for finished in done:  # noqa: UP028, `yield from` would close them
+            yield finished
+    except BaseException:
+        # Before joblib takes away what they need: those that have just been started would print
+        # that it is missing.
+        end_at_once(child.pid for child in active_children() if child not in before)
+        # joblib warns of results that nobody takes; an interrupt wants none.
+        with warnings.catch_warnings(action="ignore"):
+            done.close()
+        get_reusable_executor(reuse=True).shutdown(kill_workers=True)
+        raise
 
 
 def in_order(outcomes: Outcomes) -> Iterator[Any]:

@@ -9,12 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from functools import cache, partial
-from pathlib import Path
 from textwrap import fill
 from typing import Any, Literal, NoReturn
 
 from manifactor._support import __version__
-from manifactor._support.files import restore
 from manifactor._support.plugins import loaded
 from manifactor.command import EXIT_BAD_INPUT, terminal
 from manifactor.runs.options import (
@@ -338,7 +336,5 @@ def require_inputs(options: Any) -> None:
     for each in fields(options):
         value = getattr(options, each.name) if each.metadata["reads"] else ()
         for path in [value] if isinstance(value, str) else value:
-            if restore(Path(path)):
-                terminal.note(f"a killed command had half replaced {path}, which is whole again.")
             if not os.path.lexists(path):
                 raise ValueError(f"{path} does not exist. Check its name.")

@@ -151,12 +151,11 @@ BY_TEXT = {
 
 def missing_room() -> str:
     """Say what is missing to load the program; an empty text for nothing."""
-    # More threads take long to start.
-    n_threads = min(_blas_threads(), 64)
     # Bytes of address space: to load numpy, SciPy and scikit-learn took 600 MB, and a fit of 500
     # samples 1.8 GB. With less, their libraries end the process with lines of their own, with a
     # segmentation fault, or wait for a thread that never starts. Two BLAS libraries take 40 MB each
     # for each further thread.
+    n_threads = min(_blas_threads(), 64)
     needed = 2 * 10**9 + 10**8 * (n_threads - 1)
     with suppress(ImportError):  # on Windows
         import resource
@@ -168,7 +167,7 @@ def missing_room() -> str:
                 f"addresses (ulimit -v), and {needed / 1e6:.0f} MB are needed with "
                 f"{n_threads} threads. Raise the limit, or set OMP_NUM_THREADS=1."
             )
-    return "" if _can_start(n_threads) else THREADS
+    return ""
 
 
 def shortage(error: BaseException) -> str:
@@ -194,20 +193,3 @@ def _blas_threads() -> int:
     if hasattr(os, "sched_getaffinity"):  # not on Windows
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
-
-
-def _can_start(count: int) -> bool:
-    """Return whether so many threads can run at once; else OpenBLAS sends a SIGINT."""
-    done = threading.Event()
-    threads = [threading.Thread(target=done.wait, daemon=True) for _ in range(count)]
-    try:
-        for thread in threads:
-            thread.start()
-    except (RuntimeError, MemoryError):
-        return False
-    finally:
-        done.set()
-        for thread in threads:
-            if thread.ident:  # it was started
-                thread.join()
-    return True

@@ -13,10 +13,9 @@ REMEDY = "Choose another --out."
 
 
 def own(place: Path) -> None:
-    """Refuse an output that cannot be written; what a killed command left is put in its place."""
+    """Refuse an output that cannot be written, or that another command writes."""
     require_place(place, remedy=REMEDY)
-    if claim(place):
-        note(f"a killed command had half replaced {place}, which is whole again.")
+    claim(place)
 
 
 def require_new(out: Path, *, overwrite: bool, mark: str = "") -> None:
@@ -53,6 +52,7 @@ def chosen_workers(
 
     with cluster_workers(cluster, device=device) as workers:
         pieces = "1 piece" if workers.count == 1 else f"{workers.count} pieces"
-        where = f"; its dashboard: {workers.dashboard}" if workers.dashboard else "."
+        dashboard = getattr(workers, "dashboard", None)
+        where = f"; its dashboard: {dashboard}" if dashboard else "."
         note(f"the cluster does {pieces} at the same time{where}")
         yield workers

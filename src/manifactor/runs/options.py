@@ -62,11 +62,11 @@ def width_option(**how) -> Any:
 
 
 def cluster_option(pieces: str, **how) -> Any:
-    """Return the Dask cluster that does the pieces of a command's work."""
+    """Return who does the pieces of a command's work."""
     text = (
-        f"do the {pieces} on the workers of a Dask cluster: local (one worker a core, or a GPU), "
-        "local:N (N workers), the address of a scheduler, such as tcp://node1:8786, or its "
-        "scheduler file (.json). All workers must see the same files"
+        f"do the {pieces} in processes of this machine, local (one a core, or a GPU) or local:N, "
+        "or on the workers of a Dask cluster: the address of a scheduler, such as "
+        "tcp://node1:8786, or its scheduler file (.json). All workers must see the same files"
     )
     return option(text, metavar="WHERE", **how)
 

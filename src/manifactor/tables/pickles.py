@@ -8,13 +8,13 @@ import pickle
 import pickletools
 import re
 from collections.abc import Callable
+from io import BytesIO
 from math import prod
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from manifactor._support.array_files import BoundedFile
 from manifactor._support.errors import one_line
 from manifactor._support.files import require_regular_file
 from manifactor._support.memory import require_memory
@@ -63,22 +63,22 @@ def _unpickled(path: Path) -> Any:
     # The bytes of the file, an array made of them, and one more copy of the text that protocols
     # before 3 store bytes as.
     require_memory(path, 3 * path.stat().st_size)
-    with BoundedFile(path) as file:
-        try:
-            # Python makes room for all numbers below one that it remembers.
-            for operation, argument, _ in pickletools.genops(file):
-                if operation.name.endswith("PUT") and (argument or 0) > file.size:
-                    raise Refused(f"it numbers {argument} objects, and has {file.size} bytes.")
-            file.seek(0)
-            return _ArrayUnpickler(file).load()
-        except Refused as error:
-            raise ValueError(f"{path} was refused and nothing in it was run: {error}") from error
-        except (MemoryError, OSError):
-            raise
-        # Nothing but the unpickler is inside, which raises any kind.
-        except Exception as error:
-            reason = one_line(error)[:200] or "it ends too early."
-            raise ValueError(f"{path} is not a pickled numpy array: {reason}") from error
+    content = path.read_bytes()
+    try:
+        # Python makes room for all numbers below one that it remembers.
+        for operation, argument, _ in pickletools.genops(content):
+            if operation.name.endswith("PUT") and (argument or 0) > len(content):
+                raise Refused(f"it numbers {argument} objects, and has {len(content)} bytes.")
+        # From memory: of a file, Python makes room for as many bytes as it is said to have.
+        return _ArrayUnpickler(BytesIO(content)).load()
+    except Refused as error:
+        raise ValueError(f"{path} was refused and nothing in it was run: {error}") from error
+    except (MemoryError, OSError):
+        raise
+    # Nothing but the unpickler is inside, which raises any kind.
+    except Exception as error:
+        reason = one_line(error)[:200] or "it ends too early."
+        raise ValueError(f"{path} is not a pickled numpy array: {reason}") from error
 
 
 class _ArrayUnpickler(pickle.Unpickler):

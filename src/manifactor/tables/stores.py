@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from manifactor._support.array_files import DAMAGE, BoundedFile, name_damage, npy_header
+from manifactor._support.array_files import DAMAGE, name_damage, npy_header
 from manifactor._support.errors import extra
 from manifactor._support.files import numeric_order, require_regular_file
 from manifactor._support.memory import require_plausible
@@ -94,8 +94,8 @@ def _array_store(path: Path, array: Any, at_once: int) -> Store:
 
 def read_npy(path: Path) -> np.ndarray:
     """Memory-map the array in an .npy file, read-only."""
-    with name_damage(path), BoundedFile(path) as file:
-        npy_header(file, file.size)
+    with name_damage(path), path.open("rb") as file:
+        npy_header(file, path.stat().st_size)
         # A memory map cannot hold objects, so that no pickle is ever loaded.
         return np.lib.format.open_memmap(path, mode="r")
 
