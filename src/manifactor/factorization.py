@@ -167,15 +167,12 @@ class Factorization(PickledFields):
 
         All others are copies of them, and lie where these lie.
         """
-        placer, n = self.placer, len(copy_of)
+        placer = self.placer
         if isinstance(placer, ByTerms | ByPieces):
             placer = placer.with_copies(rows, copy_of)
-        copies = f"{n - len(rows):,} of {n:,} rows are copies of others, and change nothing"
-        details = "; ".join(filter(None, [self.evidence.details, copies]))
         return replace(
             self,
             factors=tuple(factor.with_copies(copy_of) for factor in self.factors),
-            evidence=replace(self.evidence, details=details),
             diffusion=self.diffusion.with_copies(rows, copy_of),
             placer=placer,
             take=self.take and (lambda k: self.choose(k).with_copies(given, rows, copy_of)),

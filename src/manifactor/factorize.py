@@ -69,7 +69,7 @@ def factorize(
         rows, copy_of = distinct_rows(samples.columns)
         # Of fewer rows, the graph says how many are distinct.
         if CRITERIA["samples"].limit <= len(rows) < len(copy_of):
-            distinct = replace(samples, columns=samples.columns[rows])
+            distinct = replace(samples, columns=samples.columns[rows], n_given=len(copy_of))
             found = factorize(distinct, spectral, settings, stages=stages)
             return found.with_copies(samples, rows, copy_of)
     facts = facts_of(samples, spectral, settings, stages)

@@ -140,13 +140,17 @@ def _of_whole(candidate: Candidate, curve: str) -> float:
 
 
 def _details(candidate: Candidate, remark: str) -> str:
-    """Return remarks of the method, on time scales, and on samples unlike all others."""
+    """Return remarks of the method, on time scales, and on samples unlike others or copied."""
     details = [candidate.details]
     if candidate.operator.path is not None:
         scales = ", ".join(f"{2 * candidate.operator.time / rate:.3g}" for rate in candidate.rates)
         details.append(f"time scales of the factors: {scales}")
     if candidate.inputs and is_unlike("right", candidate.inputs):
         details.append("the samples are unlike all that the probability was learnt from")
+    drawn = candidate.facts.drawn
+    if drawn.n_given:
+        n, copies = drawn.n_given, drawn.n_given - drawn.columns.shape[0]
+        details.append(f"{copies:,} of {n:,} rows are copies of others, and change nothing")
     said = "; ".join(filter(None, details))
     return f"{remark} {said[:1].upper()}{said[1:]}".strip() if remark else said
 
