@@ -5,13 +5,8 @@ import pytest
 from scipy.sparse.csgraph import connected_components
 
 from manifactor import DiffusionMap, ManifoldFactorizer, datasets, load, save
-from manifactor.operators.engines.gpu import (
-    DeviceOperator,
-    device_memory,
-    require_device,
-    resident,
-    settled,
-)
+from manifactor.operators.engines.blocks import DeviceOperator
+from manifactor.operators.engines.gpu import device_memory, require_device, resident, settled
 from manifactor.operators.kernel import affinity
 from manifactor.operators.laplacian import laplacian_spectrum
 from manifactor.operators.neighbors import neighbor_graph

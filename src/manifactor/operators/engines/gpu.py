@@ -1,15 +1,13 @@
 """The seam to torch: matrices, functions and blocks of vectors that stay on a device."""
 
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.random import Generator
-from sklearn.utils import gen_batches
 
 from manifactor._support.errors import extra, first_sentence
 
@@ -203,6 +201,17 @@ def namespace(X) -> Any:
     return extra("torch") if is_tensor(X) else np
 
 
+def cast(X, dtype: Any):
+    """Return an array or a tensor in a precision of numpy's or torch's; itself if it is in it."""
+    return X.to(dtype) if is_tensor(X) else X.astype(dtype, copy=False)
+
+
+def columns_of(block, which: np.ndarray):
+    """Return some columns of an array or a tensor."""
+    # Rows of an array stay contiguous, as they would not with an index.
+    return block[:, which] if is_tensor(block) else np.take(block, which, axis=1)
+
+
 def sparse_rows(entries, columns, width: int):
     """Return a matrix of entries in columns, (n, k), as (n, width), of scipy or of torch."""
     n, k = entries.shape
@@ -294,119 +303,3 @@ def device_memory(
     raise MemoryError(
         f"{what} must fit into the device's memory; it is full ({reason}) Free some, {advice}."
     )
-
-
-class DeviceOperator:
-    """A matrix on a device that torch can use, with the methods of `HostOperator`."""
-
-    def __init__(self, matrix: ResidentMatrix) -> None:
-        self.n = matrix.shape[0]
-        self.entries = len(matrix.entries) / self.n
-        self._matrix = {double: matrix.compressed(double=double) for double in (False, True)}
-        self._diagonal = matrix.diagonal
-        self._device = matrix.starts.device
-        self._there = matrix.lift
-        self.wide = 256 if self._device.type == "cuda" else 0
-        self._panels = list(gen_batches(self.n, PANEL_ROWS))
-
-    def random(self, width: int, rng: Generator) -> "Tensor":
-        torch = extra("torch")
-        # Torch draws on the device itself; its generator follows the caller's.
-        generator = torch.Generator(device=self._device).manual_seed(int(rng.integers(2**62)))
-        block = torch.randn((self.n, width), generator=generator, device=self._device)
-        return block.div_(self.n**0.5)
-
-    def filled(self, rows: np.ndarray, vectors: np.ndarray) -> "Tensor":
-        torch = extra("torch")
-        block = torch.zeros((self.n, vectors.shape[1]), dtype=torch.float32, device=self._device)
-        block[on_device(self._device, rows)] = self._there(vectors).float()
-        return block
-
-    def vectors(self, block: "Tensor", which: np.ndarray) -> "Tensor":
-        return self.columns(block, which).double()
-
-    def cast(self, block: "Tensor", *, single: bool) -> "Tensor":
-        return block.float() if single else block.double()
-
-    def product(self, block: "Tensor") -> "Tensor":
-        torch = extra("torch")
-        # Suppressed, not caught: the traceback would hold on to the memory.
-        with suppress(torch.OutOfMemoryError):
-            return self._whole_product(block)
-        if block.shape[1] < 8:
-            raise torch.OutOfMemoryError("no room for a product with a few vectors.")
-        # The caller's block stays whole; only what a product needs beside it halves.
-        return torch.cat([self.product(half.contiguous()) for half in block.chunk(2, dim=1)], dim=1)
-
-    def _whole_product(self, block: "Tensor") -> "Tensor":
-        out = self._of_precision(block) @ block
-        if self._diagonal is None:
-            return out
-        return out.addcmul_(self._diagonal.to(block.dtype)[:, None], block)
-
-    def _of_precision(self, block: "Tensor") -> "Tensor":
-        """Return the matrix, without `diagonal`, in the precision of a block."""
-        return self._matrix[block.dtype == extra("torch").float64]
-
-    def recur(
-        self, now: "Tensor", before: "Tensor", centre: float, forward: float, back: float
-    ) -> None:
-        torch = extra("torch")
-        # In place: neither time nor memory for a block between.
-        torch.addmm(before, self._of_precision(now), now, beta=-back, alpha=forward, out=before)
-        if self._diagonal is None:
-            before.add_(now, alpha=-forward * centre)
-        else:
-            shifted = (self._diagonal - centre).to(now.dtype)
-            before.addcmul_(shifted[:, None], now, value=forward)
-
-    def inner(self, one: "Tensor", other: "Tensor") -> np.ndarray:
-        out = np.zeros((one.shape[1], other.shape[1]))
-        # Panel by panel, so that no whole block is converted to double precision.
-        for rows in self._panels:
-            left, right = one[rows].double(), other[rows].double()
-            out += from_tensor(left.T @ right)
-        return out
-
-    def dots(self, one: "Tensor", other: "Tensor") -> "Tensor":
-        return (one.double() * other.double()).sum(0)
-
-    def stacked(self, numbers: "Sequence[Tensor]") -> np.ndarray:
-        # One transfer for all of them: each would wait for the device.
-        return from_tensor(extra("torch").stack(list(numbers)))
-
-    def add(self, block: "Tensor", other: "Tensor", factors: "Tensor") -> None:
-        block.addcmul_(other, factors.to(block.dtype))
-
-    def scale(self, block: "Tensor", factors: "Tensor") -> None:
-        block.mul_(factors.to(block.dtype))
-
-    def scale_rows(self, block: "Tensor", factors: np.ndarray) -> None:
-        block.mul_(self._there(factors)[:, None].to(block.dtype))
-
-    def clear(self, block: "Tensor", known: "Tensor") -> None:
-        block.addmm_(known, known.T @ block, alpha=-1)
-
-    def rotate(self, block: "Tensor", rotation: np.ndarray) -> None:
-        there = self._there(rotation).to(block.dtype)
-        for rows in self._panels:
-            block[rows] = block[rows] @ there
-
-    def residual_norms(
-        self, image: "Tensor", block: "Tensor", rotation: np.ndarray, values: np.ndarray
-    ) -> np.ndarray:
-        there, scale = self._there(rotation), self._there(values)
-        square = np.zeros(len(values))
-        for rows in self._panels:
-            first = block[rows, : len(values)]
-            off = image[rows] @ there - first * scale
-            square += from_tensor((off**2).sum(0))
-        return np.sqrt(square)
-
-    def columns(self, block: "Tensor", which: np.ndarray) -> "Tensor":
-        return block[:, on_device(self._device, which)]
-
-    def beside(self, one: "Tensor", other: "Tensor") -> "Tensor":
-        if not one.shape[1]:
-            return other
-        return extra("torch").cat([one.to(other.dtype), other], dim=1)
