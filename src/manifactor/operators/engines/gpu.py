@@ -1,18 +1,22 @@
 """The seam to torch: matrices, functions and blocks of vectors that stay on a device."""
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, is_dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.utils import gen_batches
 
 from manifactor._support.errors import extra, first_sentence
+from manifactor._support.threads import map_panels
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+T = TypeVar("T")
 
 # Rows of a block that are worked on at a time: none is converted to double precision as a whole.
 PANEL_ROWS = 2**20
@@ -248,39 +252,11 @@ def on_device(device: Any, array: np.ndarray, dtype: Any = None) -> "Tensor":
     return extra("torch").as_tensor(np.ascontiguousarray(array, dtype)).to(device)
 
 
-def functions_there(vectors: "Tensor", weights: np.ndarray, nearly: float) -> "Tensor | None":
-    """Return eigenvectors of a walk, (n, k), as functions orthogonal to the constant."""
-    root = on_device(vectors.device, np.sqrt(weights))
-    mixed = root @ vectors
-    if mixed[1:].abs().gt(nearly).any():
-        return None
-    functions = vectors / root[:, None] - mixed
-    # An eigenvector has no sign: the larger extreme is made positive.
-    functions *= extra("torch").where(functions.amax(0) < -functions.amin(0), -1.0, 1.0)
-    functions[:, 0] = 1.0
-    return functions
-
-
-def triple_products(
-    functions: "Tensor", weights: np.ndarray, left: np.ndarray, right: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Compute `Spectrum.triple_products` on the device of the functions."""
-    one, other, weight = (on_device(functions.device, each) for each in (left, right, weights))
-    found, squares = 0.0, 0.0
-    for some, w in zip(functions.split(PANEL_ROWS), weight.split(PANEL_ROWS), strict=True):
-        product = (some @ one) * (some @ other)
-        weighted = w[:, None] * product
-        found = found + some.T @ weighted
-        squares = squares + (weighted * product).sum(0)
-    return from_tensor(found), from_tensor(squares)
-
-
-def local_products(functions: "Tensor", near: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Compute `Spectrum.local_products` on the device of the functions."""
-    # The functions of 256 neighbourhoods are gathered at a time.
-    steps = (on_device(functions.device, each).split(256) for each in (weights, near))
-    products = [some @ functions[these] for some, these in zip(*steps, strict=True)]
-    return from_tensor(extra("torch").cat(products))
+def map_rows(work: Callable[[slice], T], X) -> list[T]:
+    """Return `work` of panels of rows of X: on all cores, or one by one for a tensor."""
+    if is_tensor(X):
+        return [work(rows) for rows in gen_batches(len(X), PANEL_ROWS)]
+    return map_panels(work, len(X))
 
 
 @contextmanager
