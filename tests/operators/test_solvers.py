@@ -13,7 +13,13 @@ from manifactor import datasets
 from manifactor._support.errors import NothingFoundError
 from manifactor._support.parameters import given
 from manifactor.operators.engines import blocks, solvers
-from manifactor.operators.engines.blocks import HostOperator
+from manifactor.operators.engines.blocks import (
+    HostOperator,
+    TiledRows,
+    columns_of_tiles,
+    locally_ordered,
+    strip_of,
+)
 from manifactor.operators.engines.chebyshev import (
     FilterPlan,
     Pairs,
@@ -25,12 +31,6 @@ from manifactor.operators.engines.chebyshev import (
 )
 from manifactor.operators.engines.gpu import ResidentMatrix
 from manifactor.operators.engines.solvers import SOLVERS, chebyshev, choose_solver
-from manifactor.operators.engines.tiles import (
-    TiledRows,
-    columns_of_tiles,
-    locally_ordered,
-    strip_of,
-)
 from manifactor.operators.kernel import affinity
 from manifactor.operators.neighbors import neighbor_graph
 

@@ -233,7 +233,7 @@ def _projected(spectrum: Spectrum, samples: np.ndarray) -> np.ndarray:
 
 def _steps(affinity: Affinity, rows: np.ndarray) -> sp.csr_array:
     """Return the walk's probabilities from some samples to all."""
-    steps = affinity.rows(rows) @ sp.diags_array(affinity.pull)
+    steps = sp.csr_array(affinity.kernel[rows]) @ sp.diags_array(affinity.pull)
     scale = sp.diags_array(1 / steps.sum(axis=1))
     return sp.csr_array(scale @ steps)
 

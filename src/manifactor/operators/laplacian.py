@@ -204,8 +204,7 @@ def weak_links(walk: Affinity) -> tuple[Warned, ...]:
     kernel = walk.kernel
     if isinstance(kernel, np.ndarray):  # a full kernel has a link between any two samples
         return ()
-    entries = kernel.entries if isinstance(kernel, gpu.ResidentMatrix) else kernel.data
-    if entries.min() > LEAST_WEIGHT:
+    if kernel.data.min() > LEAST_WEIGHT:
         return ()
     strong = sp.csr_array(gpu.settled(kernel)) > LEAST_WEIGHT
     count, label = connected_components(strong, directed=False)

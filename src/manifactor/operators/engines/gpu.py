@@ -26,24 +26,24 @@ PANEL_ROWS = 2**20
 class ResidentMatrix:
     """A symmetric sparse matrix of tensors, compressed by rows."""
 
-    starts: "Tensor"  # (n + 1,): where the entries of each row begin
-    columns: "Tensor"  # (n_entries,)
-    entries: "Tensor"  # (n_entries,): in single precision
+    indptr: "Tensor"  # (n + 1,): where the entries of each row begin
+    indices: "Tensor"  # (n_entries,)
+    data: "Tensor"  # (n_entries,): in single precision
     diagonal: "Tensor | None" = None  # (n,): added to the diagonal, in double precision
 
     @property
     def shape(self) -> tuple[int, int]:
         """Numbers of rows and columns."""
-        return len(self.starts) - 1, len(self.starts) - 1
+        return len(self.indptr) - 1, len(self.indptr) - 1
 
     def rows(self) -> "Tensor":
         """Return the row of every entry, (n_entries,)."""
-        return extra("torch").repeat_interleave(self.starts.diff())
+        return extra("torch").repeat_interleave(self.indptr.diff())
 
     def compressed(self, *, double: bool) -> "Tensor":
         """Return the entries without `diagonal` as a sparse tensor of torch."""
-        entries = self.entries.double() if double else self.entries
-        return _compressed(self.starts, self.columns, entries, self.shape)
+        entries = self.data.double() if double else self.data
+        return _compressed(self.indptr, self.indices, entries, self.shape)
 
     def __matmul__(self, vector: np.ndarray) -> np.ndarray:
         lifted = self.lift(vector)
@@ -54,42 +54,28 @@ class ResidentMatrix:
 
     def lift(self, vector: np.ndarray) -> "Tensor":
         """Return a vector in double precision on the device of the matrix."""
-        return on_device(self.entries.device, vector, np.float64)
-
-    def gaussian(self, eps: float, least: float) -> "ResidentMatrix":
-        """Return exp(-entry^2/eps), raised to at least `least`."""
-        exponent = self.entries**2 / -eps
-        # In place: a second array of entries might not fit on the device.
-        return replace(self, entries=exponent.exp_().clamp_(min=least))
-
-    def times_squares(self, other: "ResidentMatrix") -> "ResidentMatrix":
-        """Return entries times the squares of those of a matrix of the same pattern."""
-        return replace(self, entries=self.entries * other.entries**2)
-
-    def with_unit_diagonal(self) -> "ResidentMatrix":
-        """Return the matrix with ones on its diagonal."""
-        return replace(self, diagonal=self.lift(np.ones(self.shape[0])))
+        return on_device(self.data.device, vector, np.float64)
 
     def scaled(self, scale: np.ndarray) -> "ResidentMatrix":
         """Return the matrix with rows and columns multiplied by a scale, (n,)."""
         lifted = self.lift(scale)
         single = lifted.float()
-        entries = self.entries * single.repeat_interleave(self.starts.diff())
-        entries *= single[self.columns]
+        entries = self.data * single.repeat_interleave(self.indptr.diff())
+        entries *= single[self.indices]
         diagonal = None if self.diagonal is None else self.diagonal * lifted**2
-        return replace(self, entries=entries, diagonal=diagonal)
+        return replace(self, data=entries, diagonal=diagonal)
 
     def __getitem__(self, rows: np.ndarray) -> sp.csr_array:
         """Return some rows on the host, (n_rows, n)."""
-        device = self.starts.device
+        device = self.indptr.device
         which = on_device(device, rows)
-        count = self.starts.diff()[which]
+        count = self.indptr.diff()[which]
         ends = count.cumsum(0)
-        shift = self.starts[which] - ends + count
+        shift = self.indptr[which] - ends + count
         place = extra("torch").arange(int(ends[-1]), device=device)
         place = place + shift.repeat_interleave(count)
-        data = self.entries[place].double().cpu().numpy()
-        columns = self.columns[place].cpu().numpy()
+        data = self.data[place].double().cpu().numpy()
+        columns = self.indices[place].cpu().numpy()
         starts = np.r_[0, ends.cpu().numpy()]
         shape = len(rows), self.shape[1]
         taken = sp.csr_array((data, columns, starts), shape=shape)
@@ -102,22 +88,22 @@ class ResidentMatrix:
         """Return the whole matrix on the host, in double precision."""
         if self.diagonal is not None:
             return self._with_diagonal_inside().tocsr()
-        data = from_tensor(self.entries.double())
-        indices = from_tensor(self.columns)
-        return sp.csr_array((data, indices, self.starts.cpu().numpy()), shape=self.shape)
+        data = from_tensor(self.data.double())
+        indices = from_tensor(self.indices)
+        return sp.csr_array((data, indices, self.indptr.cpu().numpy()), shape=self.shape)
 
     def _with_diagonal_inside(self) -> "ResidentMatrix":
         """Return the matrix with the diagonal as the last entry of each row."""
         torch = extra("torch")
-        device = self.starts.device
-        steps = torch.arange(len(self.starts), dtype=torch.int32, device=device)
-        starts = self.starts + steps
-        place = torch.arange(len(self.entries), device=device) + self.rows()
+        device = self.indptr.device
+        steps = torch.arange(len(self.indptr), dtype=torch.int32, device=device)
+        starts = self.indptr + steps
+        place = torch.arange(len(self.data), device=device) + self.rows()
         last = starts[1:] - 1
-        columns = self.columns.new_empty(len(self.columns) + self.shape[0])
-        entries = self.entries.new_empty(len(columns), dtype=torch.float64)
-        columns[place] = self.columns
-        entries[place] = self.entries.double()
+        columns = self.indices.new_empty(len(self.indices) + self.shape[0])
+        entries = self.data.new_empty(len(columns), dtype=torch.float64)
+        columns[place] = self.indices
+        entries[place] = self.data.double()
         columns[last] = steps[:-1]
         entries[last] = self.diagonal  # type: ignore[assignment]
         return ResidentMatrix(starts, columns, entries)
@@ -125,8 +111,8 @@ class ResidentMatrix:
     def components(self) -> int:
         """Return the number of connected components of the graph of the entries."""
         torch = extra("torch")
-        label = torch.arange(self.shape[0], device=self.starts.device)
-        rows, columns = self.rows(), self.columns.long()
+        label = torch.arange(self.shape[0], device=self.indptr.device)
+        rows, columns = self.rows(), self.indices.long()
         # Hooking and pointer jumping: the roots of two components that touch are hooked together,
         # then every sample looks up its root.
         while True:
@@ -136,6 +122,13 @@ class ResidentMatrix:
             if torch.equal(joined, label):
                 return int(label.unique().numel())
             label = joined
+
+
+def with_data(matrix: Any, data: Any) -> Any:
+    """Return a matrix with other entries and the same pattern, which is large and shared."""
+    if isinstance(matrix, ResidentMatrix):
+        return replace(matrix, data=data)
+    return sp.csr_array((data, matrix.indices, matrix.indptr), shape=matrix.shape)
 
 
 def resident(matrix: sp.csr_array, device) -> ResidentMatrix:

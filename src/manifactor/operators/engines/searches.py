@@ -312,20 +312,17 @@ class ApproximateSearch(NeighborSearch):
     def _exact_radius(self, queries: np.ndarray) -> np.ndarray:
         """Return the exact distance of each query's last neighbour, (n_queries,)."""
         samples, n_found = self.samples_, self.n_neighbors + 1
-        distances = np.empty((len(queries), 0))
-        neighbors = np.empty((len(queries), 0), dtype=np.int64)
+        nearest = np.empty((len(queries), 0), dtype=np.int64)
         for part in row_blocks(*samples.shape):
             # In double precision, and centred: inner products lose fewer digits.
             block = samples[part] - self.mean_
             search = NearestNeighbors(n_neighbors=min(n_found, len(block)), algorithm="brute")
-            near, which = search.fit(block).kneighbors(queries - self.mean_)
-            distances = np.c_[distances, near]
-            neighbors = np.c_[neighbors, which + part.start]
-            order = np.argsort(distances, axis=1, kind="stable")[:, :n_found]
-            distances = np.take_along_axis(distances, order, axis=1)
-            neighbors = np.take_along_axis(neighbors, order, axis=1)
-        for part in row_blocks(len(queries), n_found * samples.shape[1]):
-            fill_nearest(distances, neighbors, samples, queries, neighbors, part)
+            found = search.fit(block).kneighbors(queries - self.mean_, return_distance=False)
+            candidates = np.c_[nearest, found + part.start]
+            nearest = candidates[:, :n_found].copy()
+            distances = np.empty(nearest.shape)
+            for some in row_blocks(len(queries), candidates.shape[1] * samples.shape[1]):
+                fill_nearest(distances, nearest, samples, queries, candidates, some)
         return distances[:, -1]
 
 
