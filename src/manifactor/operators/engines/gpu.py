@@ -212,7 +212,9 @@ def columns_of(block, which: np.ndarray):
 def sparse_rows(entries, columns, width: int):
     """Return a matrix of entries in columns, (n, k), as (n, width), of scipy or of torch."""
     n, k = entries.shape
-    starts = like(entries, np.arange(0, n * k + 1, k, dtype=np.int32))
+    # Starts of the same type as the columns, or SciPy would copy these to the wider one.
+    kind = np.int32 if is_tensor(columns) else columns.dtype
+    starts = like(entries, np.arange(0, n * k + 1, k, dtype=kind))
     parts = starts, columns.ravel(), entries.ravel()
     if is_tensor(entries):
         return _compressed(*parts, (n, width))
