@@ -13,6 +13,7 @@ from manifactor._support.parameters import Choice, given
 from manifactor._support.values import quotient
 from manifactor.operators.engines.gpu import ResidentMatrix, namespace, settled, with_data
 from manifactor.operators.neighbors import NeighborGraph, row_of
+from manifactor.statistics import even_rows
 
 # A sample's own scale is its distance to this neighbour.
 SCALE_NEIGHBOR = 8
@@ -60,12 +61,10 @@ def choose_bandwidth(
 ) -> Bandwidth:
     """Choose the bandwidth and estimate the dimension, from samples in this order."""
     # Evenly spread, so that the cost does not grow with the number of samples.
-    n_all = distances.shape[0]
-    n = min(n_all, 2000)
-    rows = np.linspace(0, n_all - 1, n).astype(int)
+    rows = even_rows(distances.shape[0], 2000)
     if order is not None:
         rows = order[rows]
-    distances = distances[rows]
+    distances, n = distances[rows], len(rows)
     squared = distances.data**2
     # Squares of smaller distances, and eigenvalues in units of them, lose digits.
     middle, least = float(np.median(distances.data)), 1e-152
