@@ -218,7 +218,7 @@ class HostOperator(PanelledOperator):
         self._limit.__exit__(*error)
         self._pool.shutdown(cancel_futures=True)
 
-    def random(self, width: int, rng: Generator) -> np.ndarray:
+    def random(self, width: int, rng: Generator) -> Block:
         """Return random vectors of about unit length, in single precision."""
         # Uniform numbers are faster to draw than normal ones, and as good a start.
         block = rng.random((self.n, width), dtype=np.float32)
@@ -227,7 +227,7 @@ class HostOperator(PanelledOperator):
         block *= np.float32(np.sqrt(12 / self.n))
         return block
 
-    def filled(self, rows: np.ndarray, vectors: np.ndarray) -> np.ndarray:
+    def filled(self, rows: np.ndarray, vectors: np.ndarray) -> Block:
         """Return a block of vectors on some rows, in single precision."""
         block = np.zeros((self.n, vectors.shape[1]), dtype=np.float32)
         place = np.empty(self.n, dtype=int)
@@ -235,7 +235,7 @@ class HostOperator(PanelledOperator):
         block[place[rows]] = vectors
         return block
 
-    def vectors(self, block: np.ndarray, which: np.ndarray) -> np.ndarray:
+    def vectors(self, block: Block, which: np.ndarray) -> Block:
         """Return vectors of a block in the caller's order, in double precision on its device."""
         out = np.empty((self.n, len(which)))
 
@@ -245,7 +245,7 @@ class HostOperator(PanelledOperator):
         self._run(work)
         return out
 
-    def product(self, block: np.ndarray) -> np.ndarray:
+    def product(self, block: Block) -> Block:
         """Return the matrix times a block, in the block's precision."""
         out = np.empty_like(block)
 
@@ -255,9 +255,7 @@ class HostOperator(PanelledOperator):
         self._run(work, self._matrix(block))
         return out
 
-    def recur(
-        self, now: np.ndarray, before: np.ndarray, centre: float, forward: float, back: float
-    ) -> None:
+    def recur(self, now: Block, before: Block, centre: float, forward: float, back: float) -> None:
         """Overwrite `before` with forward * (matrix - centre) @ now - back * before."""
         # Numbers of the block's precision: others would make the strips double.
         shift, ahead, behind = np.array([centre, forward, back], now.dtype)
@@ -271,11 +269,11 @@ class HostOperator(PanelledOperator):
 
         self._run(work, self._matrix(now))
 
-    def dots(self, one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    def dots(self, one: Block, other: Block) -> Any:
         """Return the inner product of each vector with its partner, (width,), on its device."""
         return np.einsum("xa,xa->a", one, other, dtype=np.float64)
 
-    def inner(self, one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    def inner(self, one: Block, other: Block) -> np.ndarray:
         upper = np.triu(super().inner(one, other))
         return upper + np.triu(upper, 1).T
 
@@ -291,7 +289,7 @@ class HostOperator(PanelledOperator):
             out[upper, some] = left[:, upper].T @ right[:, some]
         return out
 
-    def _matrix(self, block: np.ndarray) -> list:
+    def _matrix(self, block: Block) -> list:
         return self._single if block.dtype == np.float32 else self._double
 
     def _run(self, work: Callable[..., Any], *parts) -> list:
