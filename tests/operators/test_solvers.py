@@ -12,8 +12,14 @@ from scipy.spatial import KDTree
 from manifactor import datasets
 from manifactor._support.errors import NothingFoundError
 from manifactor._support.parameters import given
-from manifactor.operators.engines import solvers
-from manifactor.operators.engines import tiles as operators
+from manifactor.operators.engines import blocks, solvers
+from manifactor.operators.engines.blocks import (
+    HostOperator,
+    TiledRows,
+    columns_of_tiles,
+    locally_ordered,
+    strip_of,
+)
 from manifactor.operators.engines.chebyshev import (
     FilterPlan,
     Pairs,
@@ -25,13 +31,6 @@ from manifactor.operators.engines.chebyshev import (
 )
 from manifactor.operators.engines.gpu import ResidentMatrix
 from manifactor.operators.engines.solvers import SOLVERS, chebyshev, choose_solver
-from manifactor.operators.engines.tiles import (
-    HostOperator,
-    TiledRows,
-    columns_of_tiles,
-    locally_ordered,
-    strip_of,
-)
 from manifactor.operators.kernel import affinity
 from manifactor.operators.neighbors import neighbor_graph
 
@@ -71,7 +70,7 @@ def test_a_recurrence_with_tiles_is_that_with_rows(matrices, rng, monkeypatch):
     found = []
     now = rng.random((2500, 6), dtype=np.float32)
     for most in (4.0, 0.0):
-        monkeypatch.setattr(operators, "MOST_TILE_COLUMNS", most)
+        monkeypatch.setattr(blocks, "MOST_TILE_COLUMNS", most)
         operator = HostOperator(matrices[1])
         before = now[::-1].copy()
         operator.recur(now, before, 0.2, 0.7, 1.3)

@@ -7,7 +7,8 @@ import scipy.sparse as sp
 from scipy.spatial import KDTree
 
 from manifactor._support.threads import cores, map_panels
-from manifactor.operators.engines.searches import TreeSearch, neighbor_rows
+from manifactor.operators.engines.gpu import sparse_rows
+from manifactor.operators.engines.searches import TreeSearch
 from manifactor.operators.kernel import COINCIDENT
 from manifactor.operators.operator import Operator
 
@@ -76,12 +77,13 @@ class CombinedFunctions:
         return Values(*(np.concatenate(column) for column in zip(*panels, strict=True)))
 
     def _at(self, X: np.ndarray) -> tuple[np.ndarray, ...]:
-        around = self.search.around(X)
-        nearest, squared = around.nearest()
-        weights = np.exp(around.squared / -self.bandwidth) * around.inside
+        indices, distances = self.search.around(X)
+        weights = np.exp(distances / -self.bandwidth)
+        rows, first = np.arange(len(X)), distances.argmin(axis=1)
+        nearest, squared = indices[rows, first], distances[rows, first]
         # Row by row, one neighbour after the other: a product of dense matrices would depend on the
         # number of rows in the last bit.
-        sums = neighbor_rows(weights, around.indices, len(self.known)) @ self.weighted
+        sums = sparse_rows(weights, indices, len(self.known)) @ self.weighted
         distance = np.sqrt(squared)
         own = (squared < self.coincident) | (distance > self.reach)
         total = np.where(own, 1.0, sums[:, 0])
@@ -99,22 +101,6 @@ def is_combinable(diffusion: Operator) -> bool:
         and affinity.local_scale is None
         and not graph.undrawn.any()
     )
-
-
-@dataclass(frozen=True)
-class Around:
-    """Known samples around new ones."""
-
-    # (n_new, width): known samples, ascending in every row; the nearest ones are among them
-    indices: np.ndarray
-    squared: np.ndarray  # (n_new, width): squared distances
-    inside: np.ndarray  # (n_new, width): which of them are the nearest ones
-
-    def nearest(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the nearest sample of each new one, and its squared distance."""
-        rows = np.arange(len(self.indices))
-        at = self.squared.argmin(axis=1)
-        return self.indices[rows, at], self.squared[rows, at]
 
 
 class NearestSamples:
@@ -159,8 +145,11 @@ class NearestSamples:
             self.lists = np.sort(found, axis=1)  # (n_samples, length): samples near each sample
             self.radius = distance[:, -1]  # (n_samples,): up to which the list of a sample has all
 
-    def around(self, X: np.ndarray) -> Around:
-        """Return the nearest samples of new ones, (n_new, n_features)."""
+    def around(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return known samples around new ones, (n_new, width), and their squared distances.
+
+        Samples ascend in every row. Those that are not among the nearest ones are infinitely far.
+        """
         distance, nearest = self.tree.query(X)
         far = distance > self.reach
         if not self.has_lists:
@@ -170,24 +159,22 @@ class NearestSamples:
         # The distance of the last one that belongs to the nearest.
         last = np.partition(squared, self.count - 1, axis=1)[:, self.count - 1]
         slack = 1 + ROUNDING
-        inside = squared <= slack * last[:, None]
+        squared[squared > slack * last[:, None]] = np.inf
         complete = slack * (np.sqrt(last) + distance) < self.radius.take(nearest)
         # Where several are at the last one's distance, the tree says which.
-        alone = np.count_nonzero(inside, axis=1) == self.count
+        alone = np.isfinite(squared).sum(axis=1) == self.count
         doubtful = np.flatnonzero(~(far | (complete & alone)))
         if len(doubtful):
-            found = self._in_tree(X[doubtful], X[doubtful])
-            squared[doubtful], inside[doubtful] = np.inf, False
-            indices[doubtful, : self.count] = found.indices
-            squared[doubtful, : self.count] = found.squared
-            inside[doubtful, : self.count] = True
-        return Around(indices, squared, inside)
+            found, exact = self._in_tree(X[doubtful], X[doubtful])
+            squared[doubtful] = np.inf
+            indices[doubtful, : self.count] = found
+            squared[doubtful, : self.count] = exact
+        return indices, squared
 
-    def _in_tree(self, X: np.ndarray, near: np.ndarray) -> Around:
-        """Return the samples nearest to those at `near`, by the tree."""
+    def _in_tree(self, X: np.ndarray, near: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the samples nearest to those at `near` by the tree, and their distances from X."""
         indices = np.sort(self.tree.query(near, self.count)[1].reshape(len(X), self.count), axis=1)
-        inside = np.ones(indices.shape, dtype=bool)
-        return Around(indices, self._squared(X, indices), inside)
+        return indices, self._squared(X, indices)
 
     def _squared(self, X: np.ndarray, indices: np.ndarray) -> np.ndarray:
         """Return squared distances between new samples and known ones, (n_new, k)."""

@@ -9,6 +9,7 @@ from scipy.spatial import KDTree
 from sklearn.utils import gen_batches
 
 from manifactor._support.values import quotient
+from manifactor.operators.engines.gpu import sparse_rows
 from manifactor.operators.kernel import Affinity
 from manifactor.operators.laplacian import Spectrum
 from manifactor.operators.metric import LocalMetric
@@ -233,7 +234,7 @@ def _projected(spectrum: Spectrum, samples: np.ndarray) -> np.ndarray:
 
 def _steps(affinity: Affinity, rows: np.ndarray) -> sp.csr_array:
     """Return the walk's probabilities from some samples to all."""
-    steps = affinity.rows(rows) @ sp.diags_array(affinity.pull)
+    steps = sp.csr_array(affinity.kernel[rows]) @ sp.diags_array(affinity.pull)
     scale = sp.diags_array(1 / steps.sum(axis=1))
     return sp.csr_array(scale @ steps)
 
@@ -273,9 +274,8 @@ def _average(coordinates: np.ndarray) -> sp.csr_array:
     """Return the matrix of means over 12 nearest rows, which show which way a block points."""
     n_rows = len(coordinates)
     k = min(12, n_rows)
-    near = KDTree(coordinates).query(coordinates, k)[1].ravel()
-    entries = (np.full(near.size, 1 / k), near, np.arange(0, near.size + 1, k))
-    return sp.csr_array(entries, shape=(n_rows, n_rows))
+    near = KDTree(coordinates).query(coordinates, k)[1].reshape(n_rows, k)
+    return sparse_rows(np.full(near.shape, 1 / k), near, n_rows)
 
 
 def count_directions(geometry: Geometry, block: np.ndarray) -> int:

@@ -11,8 +11,9 @@ from sklearn.metrics import pairwise_distances
 from manifactor._support.errors import NothingFoundError
 from manifactor._support.parameters import Choice, given
 from manifactor._support.values import quotient
-from manifactor.operators.engines.gpu import ResidentMatrix, settled
-from manifactor.operators.neighbors import NeighborGraph, row_of, with_data
+from manifactor.operators.engines.gpu import ResidentMatrix, namespace, settled, with_data
+from manifactor.operators.neighbors import NeighborGraph, row_of
+from manifactor.statistics import even_rows
 
 # A sample's own scale is its distance to this neighbour.
 SCALE_NEIGHBOR = 8
@@ -60,12 +61,10 @@ def choose_bandwidth(
 ) -> Bandwidth:
     """Choose the bandwidth and estimate the dimension, from samples in this order."""
     # Evenly spread, so that the cost does not grow with the number of samples.
-    n_all = distances.shape[0]
-    n = min(n_all, 2000)
-    rows = np.linspace(0, n_all - 1, n).astype(int)
+    rows = even_rows(distances.shape[0], 2000)
     if order is not None:
         rows = order[rows]
-    distances = distances[rows]
+    distances, n = distances[rows], len(rows)
     squared = distances.data**2
     # Squares of smaller distances, and eigenvalues in units of them, lose digits.
     middle, least = float(np.median(distances.data)), 1e-152
@@ -208,10 +207,6 @@ class Affinity:
         degree = pull * (kernel @ pull)
         return replace(self, kernel=kernel, pull=pull, degree=degree, local_scale=scale)
 
-    def rows(self, which: np.ndarray) -> sp.csr_array:
-        """Return the kernel between some samples and all, (n_which, n_distinct)."""
-        return sp.csr_array(self.kernel[which])
-
 
 def affinity(
     graph: NeighborGraph, *, bandwidth: float | str = "auto", density_correction: float = 1.0
@@ -288,11 +283,12 @@ def kernel_rows(distances: sp.csr_array, affinity: Affinity) -> sp.csr_array:
 
 def _gaussian(distances, eps: float):
     """Return exp(-d^2/eps) of all entries, at least `LEAST_WEIGHT`."""
-    if isinstance(distances, ResidentMatrix):
-        return distances.gaussian(eps, LEAST_WEIGHT)
-    data = np.exp(-(distances.data**2) / eps)
-    np.maximum(data, LEAST_WEIGHT, out=data)
-    return with_data(distances, data)
+    exponent = distances.data**2
+    exponent /= -eps
+    # In place: a third array of entries might not fit on a device.
+    array = namespace(exponent)
+    array.exp(exponent, out=exponent)
+    return with_data(distances, array.clip(exponent, LEAST_WEIGHT, None, out=exponent))
 
 
 def _walk(
@@ -309,10 +305,9 @@ def _step_of_cut_kernel(distances, kernel, pull, degree, bandwidth: Bandwidth) -
 
     A step moves by a mean square of 2 d t, which is d eps/2 for the uncut kernel.
     """
-    if isinstance(kernel, ResidentMatrix):
-        moves = kernel.times_squares(distances)
-    else:
-        moves = with_data(kernel, kernel.data * distances.tocsr().data ** 2)
+    if not isinstance(kernel, ResidentMatrix):
+        distances = settled(distances)
+    moves = with_data(kernel, kernel.data * distances.data**2)
     mean_square = pull @ (moves @ pull) / degree.sum()
     return float(mean_square / (2 * max(1, round(bandwidth.dimension))))
 
@@ -322,7 +317,7 @@ def _with_diagonal_and_bridges(
 ) -> sp.csr_array | ResidentMatrix:
     """Return the kernel with ones on its diagonal and bridges as heavy as farthest neighbours."""
     if isinstance(kernel, ResidentMatrix):
-        return kernel.with_unit_diagonal()
+        return replace(kernel, diagonal=kernel.lift(np.ones(kernel.shape[0])))
     kernel = sp.csr_array(kernel + sp.eye_array(kernel.shape[0], format="csr"))
     if not len(bridges):
         return kernel

@@ -12,7 +12,6 @@ from sklearn.utils import gen_batches
 
 from manifactor._support.errors import Warned
 from manifactor._support.parameters import Choice
-from manifactor._support.threads import map_panels
 from manifactor.operators.engines import gpu
 from manifactor.operators.engines.chebyshev import Start, block_width
 from manifactor.operators.engines.solvers import lowest
@@ -84,6 +83,11 @@ class Spectrum:
             f"to {self.eigenvalues[-1]:.4g})"
         )
 
+    @property
+    def _there(self) -> Any:
+        """The functions on the device that they were computed on, or on the host."""
+        return self.functions if self.resident is None else self.resident
+
     def triple_products(self, left: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return inner products of all functions with products of p pairs of combinations.
 
@@ -91,37 +95,36 @@ class Spectrum:
 
         Shapes: left, right (n_functions, p) -> (n_functions, p).
         """
-        if self.resident is not None:
-            return gpu.triple_products(self.resident, self.weights, left, right)
+        there = self._there
+        one, other, weights = (gpu.like(there, each) for each in (left, right, self.weights))
 
-        def work(rows: slice) -> tuple[np.ndarray, np.ndarray]:
-            functions = self.functions[rows]
-            product = (functions @ left) * (functions @ right)
-            weighted = self.weights[rows, None] * product
-            return functions.T @ weighted, np.einsum("xp,xp->p", weighted, product)
+        def work(rows: slice) -> tuple[Any, Any]:
+            functions = there[rows]
+            product = (functions @ one) * (functions @ other)
+            weighted = weights[rows, None] * product
+            squares = gpu.namespace(there).einsum("xp,xp->p", weighted, product)
+            return functions.T @ weighted, squares
 
-        found, squares = zip(*map_panels(work, len(self.weights)), strict=True)
-        return sum(found), sum(squares)  # type: ignore[return-value]
+        found, squares = zip(*gpu.map_rows(work, there), strict=True)
+        return gpu.from_tensor(sum(found)), gpu.from_tensor(sum(squares))
 
     def combined(self, coefficients: np.ndarray) -> np.ndarray:
         """Return combinations of functions at the samples, (n_samples, p)."""
-        if self.resident is not None:
-            there = gpu.on_device(self.resident.device, coefficients)
-            return gpu.from_tensor(self.resident @ there)
-
-        panels = map_panels(lambda rows: self.functions[rows] @ coefficients, len(self.weights))
-        return np.concatenate(panels)
+        there, factors = self._there, gpu.like(self._there, coefficients)
+        panels = gpu.map_rows(lambda rows: there[rows] @ factors, there)
+        return gpu.from_tensor(gpu.namespace(there).concatenate(panels))
 
     def local_products(self, near: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """Return sums of all functions over neighbourhoods, (n_rows, p, n_functions).
 
         Shapes: near (n_rows, k), weights (n_rows, p, k).
         """
-        if self.resident is not None:
-            return gpu.local_products(self.resident, near, weights)
+        there = self._there
+        near, weights = gpu.like(there, near), gpu.like(there, weights)
         # k rows of functions are gathered for each neighbourhood, 8,192 in all at a time.
         batches = gen_batches(len(near), max(1, 2**13 // near.shape[1]))
-        return np.concatenate([weights[rows] @ self.functions[near[rows]] for rows in batches])
+        products = [weights[rows] @ there[near[rows]] for rows in batches]
+        return gpu.from_tensor(gpu.namespace(there).concatenate(products))
 
     def with_copies(self, graph: NeighborGraph) -> "Spectrum":
         """Return the spectrum on the given samples, from that on the distinct ones."""
@@ -201,8 +204,7 @@ def weak_links(walk: Affinity) -> tuple[Warned, ...]:
     kernel = walk.kernel
     if isinstance(kernel, np.ndarray):  # a full kernel has a link between any two samples
         return ()
-    entries = kernel.entries if isinstance(kernel, gpu.ResidentMatrix) else kernel.data
-    if entries.min() > LEAST_WEIGHT:
+    if kernel.data.min() > LEAST_WEIGHT:
         return ()
     strong = sp.csr_array(gpu.settled(kernel)) > LEAST_WEIGHT
     count, label = connected_components(strong, directed=False)
@@ -274,29 +276,23 @@ def _start_vectors(part: "Part", affinity: Affinity) -> Start:
 
 def _functions(vectors: Any, weights: np.ndarray) -> tuple[np.ndarray, Any]:
     """Return vectors of the walk as functions, the constant first, on the host and on a device."""
-    if gpu.is_tensor(vectors):
-        functions = gpu.functions_there(vectors, weights, CONSTANT_SHARE)
-        if functions is not None:
-            return gpu.from_tensor(functions), functions
-        vectors = gpu.from_tensor(vectors)
-    root = np.sqrt(weights)
+    array, root = gpu.namespace(vectors), gpu.like(vectors, np.sqrt(weights))
     constant_parts = root @ vectors
-    if np.abs(constant_parts[1:]).max(initial=0) > CONSTANT_SHARE:
+    if abs(gpu.from_tensor(constant_parts[1:])).max(initial=0) > CONSTANT_SHARE:
+        vectors, root, array = gpu.from_tensor(vectors), np.sqrt(weights), np
         vectors = _beside_constant(vectors, root)
         constant_parts = np.zeros(vectors.shape[1])
-    functions = np.empty_like(vectors)
+    functions = array.empty_like(vectors)
 
-    def work(rows: slice) -> tuple[np.ndarray, np.ndarray]:
-        some = np.divide(vectors[rows], root[rows, None], out=functions[rows])
-        some -= constant_parts
-        return some.max(axis=0), some.min(axis=0)
+    def work(rows: slice) -> tuple[Any, Any]:
+        functions[rows] = vectors[rows] / root[rows, None] - constant_parts
+        return array.amax(functions[rows], 0), array.amin(functions[rows], 0)
 
-    highest, lowest = zip(*map_panels(work, len(vectors)), strict=True)
+    highest, lowest = map(array.stack, zip(*gpu.map_rows(work, functions), strict=True))
     # Eigenvectors have no sign; this makes it the same for every solver and seed.
-    negative = np.max(highest, axis=0) < -np.min(lowest, axis=0)
-    functions *= np.where(negative, -1.0, 1.0)
+    functions *= array.where(array.amax(highest, 0) < -array.amin(lowest, 0), -1.0, 1.0)
     functions[:, 0] = 1.0
-    return functions, None
+    return gpu.from_tensor(functions), functions if gpu.is_tensor(functions) else None
 
 
 def _beside_constant(vectors: np.ndarray, constant: np.ndarray) -> np.ndarray:

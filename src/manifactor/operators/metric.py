@@ -17,7 +17,8 @@ from sklearn.utils import gen_batches
 from manifactor._support.errors import Warned
 from manifactor._support.parameters import Choice
 from manifactor._support.threads import map_panels
-from manifactor.operators.engines.searches import NeighborSearch, neighbor_rows
+from manifactor.operators.engines.gpu import sparse_rows
+from manifactor.operators.engines.searches import NeighborSearch
 from manifactor.samples.preparation import Preparation
 
 # Of the smallest variance of moves: what is added to the covariance in all directions. Without it,
@@ -198,7 +199,7 @@ class MetricSearch(NeighborSearch):
         # In blocks: there are many candidates.
         found = map_panels(lambda rows: self._around(X[rows]), len(X), smallest=256, largest=1024)
         distances, indices = map(np.concatenate, zip(*found, strict=True))
-        return neighbor_rows(distances, indices, len(self.samples_))
+        return sparse_rows(distances, indices, len(self.samples_))
 
     def _around(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return distances and indices of the neighbours of samples, (n, k), in any order."""

@@ -32,7 +32,7 @@ from manifactor.operators.metric import LocalMetric, MetricSearch
 
 log = logging.getLogger("manifactor")
 
-SEARCHES = ("kd_tree", "brute", "faiss")
+SEARCHES = {"kd_tree": TreeSearch, "brute": BruteSearch, "faiss": ApproximateSearch}
 
 # Default number of neighbours: the lowest 30 functions of flat 2-D and 3-D shapes were most
 # accurate between 64 and 128.
@@ -82,8 +82,7 @@ def make_search(
     """Return a Euclidean search by name: "kd_tree", "brute", "faiss" or "cells"."""
     if method == "cells":
         return DeviceSearch(n_neighbors, device=require_device(device))
-    searches = {"kd_tree": TreeSearch, "brute": BruteSearch, "faiss": ApproximateSearch}
-    return searches[method](n_neighbors, n_jobs=n_jobs)
+    return SEARCHES[method](n_neighbors, n_jobs=n_jobs)
 
 
 def symmetric(distances: sp.csr_array | NeighborTable) -> sp.csr_array | ResidentMatrix:
@@ -212,11 +211,6 @@ def shortest_between(
     return sp.csr_array((distances.data[order][first], (row[first], column[first])), shape=shape)
 
 
-def with_data(matrix: sp.csr_array, data: np.ndarray) -> sp.csr_array:
-    """Return a matrix with other entries and the same pattern, which is large and shared."""
-    return sp.csr_array((data, matrix.indices, matrix.indptr), shape=matrix.shape)
-
-
 def row_of(matrix: sp.csr_array) -> np.ndarray:
     """Return the row of every stored entry, (n_entries,)."""
     return np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
@@ -331,7 +325,7 @@ class NeighborGraph:
             found = _edges_of(search.fit(samples), samples, place[bereft])
             distances = self.distances[kept][:, kept].maximum(found)
         if resides and sp.issparse(distances):
-            distances = resident(distances, self.distances.entries.device)
+            distances = resident(distances, self.distances.data.device)
         left = self.distinct[kept], place[self.inverse]
         graph = _assembled(distances, samples, left, search, n_neighbors, self.method)
         # Most edges are those found before, with the recall of then.

@@ -16,6 +16,7 @@ from manifactor.operators import kernel
 from manifactor.operators.laplacian import laplacian_spectrum, outlier_choice, without_outliers
 from manifactor.operators.neighbors import NeighborGraph, nearest_point, neighbor_graph
 from manifactor.operators.operator import Operator, automatic_functions
+from manifactor.statistics import even_rows
 
 # Samples that are drawn at most; functions are extended to all others. Time and memory of a kernel
 # that is not cut are then bounded, whatever the number of samples.
@@ -76,8 +77,8 @@ def _graph(samples: np.ndarray, n_neighbors: int, diffusion: Operator) -> Neighb
 
 def _neighbors_within(samples: np.ndarray, eps: float) -> int:
     """Return how many neighbours the kernel reaches for nearly all samples, bounded for memory."""
-    rows = np.linspace(0, len(samples) - 1, min(500, len(samples)))
-    squared = pairwise_distances(samples[rows.astype(int)], samples, "sqeuclidean")
+    some = samples[even_rows(len(samples), 500)]
+    squared = pairwise_distances(some, samples, "sqeuclidean")
     # The kernel is cut where its weight is below 0.01, for all but a hundredth of the samples.
     near = squared < -np.log(0.01) * eps
     needed = np.quantile(near.sum(axis=1), 1 - 0.01)

@@ -19,8 +19,9 @@ from manifactor._support.threads import map_panels, row_slices
 from manifactor.factors.factor import Factor, Reading
 from manifactor.factors.placing import ByFunctions, Locate, general_locator
 from manifactor.factors.shapes import Places
+from manifactor.operators.engines.gpu import with_data
 from manifactor.operators.metric import STRAY, LocalMetric
-from manifactor.operators.neighbors import chosen, row_of, with_data
+from manifactor.operators.neighbors import chosen, row_of
 from manifactor.operators.operator import Operator
 from manifactor.statistics import random_rows
 

@@ -16,8 +16,9 @@ from scipy.sparse.linalg import cg
 
 from manifactor._support.errors import NothingFoundError
 from manifactor._support.parameters import Choice
+from manifactor.operators.engines.gpu import with_data
 from manifactor.operators.metric import Flat, LocalMetric
-from manifactor.operators.neighbors import NeighborGraph, row_of, with_data
+from manifactor.operators.neighbors import NeighborGraph, row_of
 from manifactor.operators.operator import Operator
 from manifactor.operators.pipeline import search_neighbors, walk_on
 

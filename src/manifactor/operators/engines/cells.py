@@ -22,8 +22,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from manifactor._support.errors import extra
-from manifactor.operators.engines.gpu import ResidentMatrix
-from manifactor.operators.engines.searches import NeighborSearch, neighbor_rows
+from manifactor.operators.engines.gpu import ResidentMatrix, sparse_rows
+from manifactor.operators.engines.searches import NeighborSearch
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -588,7 +588,7 @@ class DeviceSearch(NeighborSearch):
             for block in queries.split(step)
         ]
         distances, indices = (torch.cat(each).cpu().numpy() for each in zip(*found, strict=True))
-        return neighbor_rows(distances, indices, n_samples)
+        return sparse_rows(distances, indices, n_samples)
 
     def _on_device(self, X) -> "Tensor":
         # A copy, since torch warns about arrays that are read-only.

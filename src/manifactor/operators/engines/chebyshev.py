@@ -16,10 +16,8 @@ from scipy.linalg import LinAlgError, cholesky, eigh, eigh_tridiagonal, solve_tr
 
 from manifactor._support.errors import Warned
 from manifactor._support.values import quotient
-from manifactor.operators.engines.gpu import DeviceOperator, from_tensor
-from manifactor.operators.engines.tiles import HostOperator
-
-BlockOperator = HostOperator | DeviceOperator
+from manifactor.operators.engines.blocks import BlockOperator
+from manifactor.operators.engines.gpu import cast, columns_of, from_tensor, namespace
 
 # The residual that products in single precision reach. What is left is noise from sample to sample.
 SINGLE_PRECISION_RESIDUAL = 3e-6
@@ -88,7 +86,7 @@ def spectral_density(
     """
     now = operator.random(probes, rng)
     norm = operator.dots(now, now) ** 0.5
-    operator.scale(now, 1 / norm)
+    now *= cast(1 / norm, now.dtype)
     before, beta = 0 * now, 0 * norm
     alphas: list[Any] = []
     betas: list[Any] = []
@@ -98,15 +96,17 @@ def spectral_density(
         for _ in range(steps):
             after = operator.product(now)
             alpha = operator.dots(now, after)
-            operator.add(after, now, -alpha)
-            operator.add(after, before, -beta)
+            after -= now * cast(alpha, now.dtype)
+            after -= before * cast(beta, now.dtype)
             # An invariant subspace ends a process with a norm of 0.
             beta = operator.dots(after, after).clip(1e-30) ** 0.5
-            operator.scale(after, 1 / beta)
+            after *= cast(1 / beta, now.dtype)
             alphas.append(alpha)
             betas.append(beta)
             before, now = now, after
-        values, weights = _quadrature(operator.stacked(alphas), operator.stacked(betas))
+        # One transfer for all of them: each would wait for the device.
+        stack = namespace(now).stack
+        values, weights = _quadrature(from_tensor(stack(alphas)), from_tensor(stack(betas)))
         # Half of a node's own weight lies above it.
         above = np.cumsum(weights) - weights / 2
         counts = above * operator.n / probes
@@ -407,7 +407,7 @@ def filtered(
         wide=width > 4 * operator.entries,
         plan=plan,
         block=block,
-        locked=_no_pairs(operator, block),
+        locked=_no_pairs(block),
         error=error,
         rounding=rounding,
         aim=AIM,
@@ -417,10 +417,10 @@ def filtered(
     return iteration.pairs(spare, progress)
 
 
-def _no_pairs(operator: BlockOperator, block: Any) -> Pairs:
+def _no_pairs(block: Any) -> Pairs:
     """Return an empty set of pairs of the block's kind."""
     none = np.empty(0)
-    return Pairs(none, operator.columns(block, np.arange(0)), none)
+    return Pairs(none, block[:, :0], none)
 
 
 @dataclass
@@ -477,7 +477,8 @@ class _Iteration:
         nearest = max(self.target, self.error / 20)
         self.single = not self.double_only and nearest >= SINGLE_PRECISION_RESIDUAL
         degree = self._degree()
-        block = self.operator.cast(self.block, single=self.single)
+        array = namespace(self.block)
+        block = cast(self.block, array.float32 if self.single else array.float64)
         self.block = chebyshev_filter(self.operator, block, self.plan, degree)
         rounding = self.rounding if self.single else 0.0
         self.products += degree
@@ -516,7 +517,7 @@ class _Iteration:
     def read_pairs(self) -> RitzPairs:
         """Turn the block into the vectors of all pairs, locked ones first."""
         operator = self.operator
-        self.block = operator.cast(self.block, single=False)
+        self.block = cast(self.block, namespace(self.block).float64)
         if self.single and self.target < SMOOTHED_BELOW:
             # What lies lower comes out smaller: the noise of single precision is spread over the
             # whole spectrum.
@@ -529,9 +530,10 @@ class _Iteration:
         pairs = merged(
             self.locked, values, residuals, n_pairs=self.n_pairs, tolerance=self.tolerance
         )
-        self.block = operator.beside(known, self.block)
+        if known.shape[1]:
+            self.block = namespace(known).concatenate([known, self.block], axis=1)
         # Their vectors are in the block now, and are not to be there twice.
-        self.locked = _no_pairs(operator, self.block)
+        self.locked = _no_pairs(self.block)
         return pairs
 
     def result(self, pairs: RitzPairs, *, spare: bool) -> Pairs:
@@ -552,11 +554,11 @@ class _Iteration:
         accurate = np.flatnonzero(pairs.accurate)
         self.locked = Pairs(
             pairs.values[accurate],
-            self.operator.columns(self.block, pairs.order[accurate]),
+            columns_of(self.block, pairs.order[accurate]),
             pairs.residuals[accurate],
         )
         # Spare vectors stay with them: they hold what is still missing.
-        self.block = self.operator.columns(self.block, np.delete(pairs.order, accurate))
+        self.block = columns_of(self.block, np.delete(pairs.order, accurate))
 
     def refine(self, pairs: RitzPairs) -> None:
         """Adapt the plan to the Ritz values."""

@@ -1,20 +1,22 @@
 """The seam to torch: matrices, functions and blocks of vectors that stay on a device."""
 
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, fields, is_dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.random import Generator
 from sklearn.utils import gen_batches
 
 from manifactor._support.errors import extra, first_sentence
+from manifactor._support.threads import map_panels
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+T = TypeVar("T")
 
 # Rows of a block that are worked on at a time: none is converted to double precision as a whole.
 PANEL_ROWS = 2**20
@@ -24,24 +26,24 @@ PANEL_ROWS = 2**20
 class ResidentMatrix:
     """A symmetric sparse matrix of tensors, compressed by rows."""
 
-    starts: "Tensor"  # (n + 1,): where the entries of each row begin
-    columns: "Tensor"  # (n_entries,)
-    entries: "Tensor"  # (n_entries,): in single precision
+    indptr: "Tensor"  # (n + 1,): where the entries of each row begin
+    indices: "Tensor"  # (n_entries,)
+    data: "Tensor"  # (n_entries,): in single precision
     diagonal: "Tensor | None" = None  # (n,): added to the diagonal, in double precision
 
     @property
     def shape(self) -> tuple[int, int]:
         """Numbers of rows and columns."""
-        return len(self.starts) - 1, len(self.starts) - 1
+        return len(self.indptr) - 1, len(self.indptr) - 1
 
     def rows(self) -> "Tensor":
         """Return the row of every entry, (n_entries,)."""
-        return extra("torch").repeat_interleave(self.starts.diff())
+        return extra("torch").repeat_interleave(self.indptr.diff())
 
     def compressed(self, *, double: bool) -> "Tensor":
         """Return the entries without `diagonal` as a sparse tensor of torch."""
-        entries = self.entries.double() if double else self.entries
-        return _compressed(self.starts, self.columns, entries, self.shape)
+        entries = self.data.double() if double else self.data
+        return _compressed(self.indptr, self.indices, entries, self.shape)
 
     def __matmul__(self, vector: np.ndarray) -> np.ndarray:
         lifted = self.lift(vector)
@@ -52,42 +54,28 @@ class ResidentMatrix:
 
     def lift(self, vector: np.ndarray) -> "Tensor":
         """Return a vector in double precision on the device of the matrix."""
-        return on_device(self.entries.device, vector, np.float64)
-
-    def gaussian(self, eps: float, least: float) -> "ResidentMatrix":
-        """Return exp(-entry^2/eps), raised to at least `least`."""
-        exponent = self.entries**2 / -eps
-        # In place: a second array of entries might not fit on the device.
-        return replace(self, entries=exponent.exp_().clamp_(min=least))
-
-    def times_squares(self, other: "ResidentMatrix") -> "ResidentMatrix":
-        """Return entries times the squares of those of a matrix of the same pattern."""
-        return replace(self, entries=self.entries * other.entries**2)
-
-    def with_unit_diagonal(self) -> "ResidentMatrix":
-        """Return the matrix with ones on its diagonal."""
-        return replace(self, diagonal=self.lift(np.ones(self.shape[0])))
+        return on_device(self.data.device, vector, np.float64)
 
     def scaled(self, scale: np.ndarray) -> "ResidentMatrix":
         """Return the matrix with rows and columns multiplied by a scale, (n,)."""
         lifted = self.lift(scale)
         single = lifted.float()
-        entries = self.entries * single.repeat_interleave(self.starts.diff())
-        entries *= single[self.columns]
+        entries = self.data * single.repeat_interleave(self.indptr.diff())
+        entries *= single[self.indices]
         diagonal = None if self.diagonal is None else self.diagonal * lifted**2
-        return replace(self, entries=entries, diagonal=diagonal)
+        return replace(self, data=entries, diagonal=diagonal)
 
     def __getitem__(self, rows: np.ndarray) -> sp.csr_array:
         """Return some rows on the host, (n_rows, n)."""
-        device = self.starts.device
+        device = self.indptr.device
         which = on_device(device, rows)
-        count = self.starts.diff()[which]
+        count = self.indptr.diff()[which]
         ends = count.cumsum(0)
-        shift = self.starts[which] - ends + count
+        shift = self.indptr[which] - ends + count
         place = extra("torch").arange(int(ends[-1]), device=device)
         place = place + shift.repeat_interleave(count)
-        data = self.entries[place].double().cpu().numpy()
-        columns = self.columns[place].cpu().numpy()
+        data = self.data[place].double().cpu().numpy()
+        columns = self.indices[place].cpu().numpy()
         starts = np.r_[0, ends.cpu().numpy()]
         shape = len(rows), self.shape[1]
         taken = sp.csr_array((data, columns, starts), shape=shape)
@@ -100,22 +88,22 @@ class ResidentMatrix:
         """Return the whole matrix on the host, in double precision."""
         if self.diagonal is not None:
             return self._with_diagonal_inside().tocsr()
-        data = from_tensor(self.entries.double())
-        indices = from_tensor(self.columns)
-        return sp.csr_array((data, indices, self.starts.cpu().numpy()), shape=self.shape)
+        data = from_tensor(self.data.double())
+        indices = from_tensor(self.indices)
+        return sp.csr_array((data, indices, self.indptr.cpu().numpy()), shape=self.shape)
 
     def _with_diagonal_inside(self) -> "ResidentMatrix":
         """Return the matrix with the diagonal as the last entry of each row."""
         torch = extra("torch")
-        device = self.starts.device
-        steps = torch.arange(len(self.starts), dtype=torch.int32, device=device)
-        starts = self.starts + steps
-        place = torch.arange(len(self.entries), device=device) + self.rows()
+        device = self.indptr.device
+        steps = torch.arange(len(self.indptr), dtype=torch.int32, device=device)
+        starts = self.indptr + steps
+        place = torch.arange(len(self.data), device=device) + self.rows()
         last = starts[1:] - 1
-        columns = self.columns.new_empty(len(self.columns) + self.shape[0])
-        entries = self.entries.new_empty(len(columns), dtype=torch.float64)
-        columns[place] = self.columns
-        entries[place] = self.entries.double()
+        columns = self.indices.new_empty(len(self.indices) + self.shape[0])
+        entries = self.data.new_empty(len(columns), dtype=torch.float64)
+        columns[place] = self.indices
+        entries[place] = self.data.double()
         columns[last] = steps[:-1]
         entries[last] = self.diagonal  # type: ignore[assignment]
         return ResidentMatrix(starts, columns, entries)
@@ -123,8 +111,8 @@ class ResidentMatrix:
     def components(self) -> int:
         """Return the number of connected components of the graph of the entries."""
         torch = extra("torch")
-        label = torch.arange(self.shape[0], device=self.starts.device)
-        rows, columns = self.rows(), self.columns.long()
+        label = torch.arange(self.shape[0], device=self.indptr.device)
+        rows, columns = self.rows(), self.indices.long()
         # Hooking and pointer jumping: the roots of two components that touch are hooked together,
         # then every sample looks up its root.
         while True:
@@ -134,6 +122,13 @@ class ResidentMatrix:
             if torch.equal(joined, label):
                 return int(label.unique().numel())
             label = joined
+
+
+def with_data(matrix: Any, data: Any) -> Any:
+    """Return a matrix with other entries and the same pattern, which is large and shared."""
+    if isinstance(matrix, ResidentMatrix):
+        return replace(matrix, data=data)
+    return sp.csr_array((data, matrix.indices, matrix.indptr), shape=matrix.shape)
 
 
 def resident(matrix: sp.csr_array, device) -> ResidentMatrix:
@@ -203,10 +198,23 @@ def namespace(X) -> Any:
     return extra("torch") if is_tensor(X) else np
 
 
+def cast(X, dtype: Any):
+    """Return an array or a tensor in a precision of numpy's or torch's; itself if it is in it."""
+    return X.to(dtype) if is_tensor(X) else X.astype(dtype, copy=False)
+
+
+def columns_of(block, which: np.ndarray):
+    """Return some columns of an array or a tensor."""
+    # Rows of an array stay contiguous, as they would not with an index.
+    return block[:, which] if is_tensor(block) else np.take(block, which, axis=1)
+
+
 def sparse_rows(entries, columns, width: int):
     """Return a matrix of entries in columns, (n, k), as (n, width), of scipy or of torch."""
     n, k = entries.shape
-    starts = like(entries, np.arange(0, n * k + 1, k, dtype=np.int32))
+    # Starts of the same type as the columns, or SciPy would copy these to the wider one.
+    kind = np.int32 if is_tensor(columns) else columns.dtype
+    starts = like(entries, np.arange(0, n * k + 1, k, dtype=kind))
     parts = starts, columns.ravel(), entries.ravel()
     if is_tensor(entries):
         return _compressed(*parts, (n, width))
@@ -239,39 +247,11 @@ def on_device(device: Any, array: np.ndarray, dtype: Any = None) -> "Tensor":
     return extra("torch").as_tensor(np.ascontiguousarray(array, dtype)).to(device)
 
 
-def functions_there(vectors: "Tensor", weights: np.ndarray, nearly: float) -> "Tensor | None":
-    """Return eigenvectors of a walk, (n, k), as functions orthogonal to the constant."""
-    root = on_device(vectors.device, np.sqrt(weights))
-    mixed = root @ vectors
-    if mixed[1:].abs().gt(nearly).any():
-        return None
-    functions = vectors / root[:, None] - mixed
-    # An eigenvector has no sign: the larger extreme is made positive.
-    functions *= extra("torch").where(functions.amax(0) < -functions.amin(0), -1.0, 1.0)
-    functions[:, 0] = 1.0
-    return functions
-
-
-def triple_products(
-    functions: "Tensor", weights: np.ndarray, left: np.ndarray, right: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Compute `Spectrum.triple_products` on the device of the functions."""
-    one, other, weight = (on_device(functions.device, each) for each in (left, right, weights))
-    found, squares = 0.0, 0.0
-    for some, w in zip(functions.split(PANEL_ROWS), weight.split(PANEL_ROWS), strict=True):
-        product = (some @ one) * (some @ other)
-        weighted = w[:, None] * product
-        found = found + some.T @ weighted
-        squares = squares + (weighted * product).sum(0)
-    return from_tensor(found), from_tensor(squares)
-
-
-def local_products(functions: "Tensor", near: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Compute `Spectrum.local_products` on the device of the functions."""
-    # The functions of 256 neighbourhoods are gathered at a time.
-    steps = (on_device(functions.device, each).split(256) for each in (weights, near))
-    products = [some @ functions[these] for some, these in zip(*steps, strict=True)]
-    return from_tensor(extra("torch").cat(products))
+def map_rows(work: Callable[[slice], T], X) -> list[T]:
+    """Return `work` of panels of rows of X: on all cores, or one by one for a tensor."""
+    if is_tensor(X):
+        return [work(rows) for rows in gen_batches(len(X), PANEL_ROWS)]
+    return map_panels(work, len(X))
 
 
 @contextmanager
@@ -294,119 +274,3 @@ def device_memory(
     raise MemoryError(
         f"{what} must fit into the device's memory; it is full ({reason}) Free some, {advice}."
     )
-
-
-class DeviceOperator:
-    """A matrix on a device that torch can use, with the methods of `HostOperator`."""
-
-    def __init__(self, matrix: ResidentMatrix) -> None:
-        self.n = matrix.shape[0]
-        self.entries = len(matrix.entries) / self.n
-        self._matrix = {double: matrix.compressed(double=double) for double in (False, True)}
-        self._diagonal = matrix.diagonal
-        self._device = matrix.starts.device
-        self._there = matrix.lift
-        self.wide = 256 if self._device.type == "cuda" else 0
-        self._panels = list(gen_batches(self.n, PANEL_ROWS))
-
-    def random(self, width: int, rng: Generator) -> "Tensor":
-        torch = extra("torch")
-        # Torch draws on the device itself; its generator follows the caller's.
-        generator = torch.Generator(device=self._device).manual_seed(int(rng.integers(2**62)))
-        block = torch.randn((self.n, width), generator=generator, device=self._device)
-        return block.div_(self.n**0.5)
-
-    def filled(self, rows: np.ndarray, vectors: np.ndarray) -> "Tensor":
-        torch = extra("torch")
-        block = torch.zeros((self.n, vectors.shape[1]), dtype=torch.float32, device=self._device)
-        block[on_device(self._device, rows)] = self._there(vectors).float()
-        return block
-
-    def vectors(self, block: "Tensor", which: np.ndarray) -> "Tensor":
-        return self.columns(block, which).double()
-
-    def cast(self, block: "Tensor", *, single: bool) -> "Tensor":
-        return block.float() if single else block.double()
-
-    def product(self, block: "Tensor") -> "Tensor":
-        torch = extra("torch")
-        # Suppressed, not caught: the traceback would hold on to the memory.
-        with suppress(torch.OutOfMemoryError):
-            return self._whole_product(block)
-        if block.shape[1] < 8:
-            raise torch.OutOfMemoryError("no room for a product with a few vectors.")
-        # The caller's block stays whole; only what a product needs beside it halves.
-        return torch.cat([self.product(half.contiguous()) for half in block.chunk(2, dim=1)], dim=1)
-
-    def _whole_product(self, block: "Tensor") -> "Tensor":
-        out = self._of_precision(block) @ block
-        if self._diagonal is None:
-            return out
-        return out.addcmul_(self._diagonal.to(block.dtype)[:, None], block)
-
-    def _of_precision(self, block: "Tensor") -> "Tensor":
-        """Return the matrix, without `diagonal`, in the precision of a block."""
-        return self._matrix[block.dtype == extra("torch").float64]
-
-    def recur(
-        self, now: "Tensor", before: "Tensor", centre: float, forward: float, back: float
-    ) -> None:
-        torch = extra("torch")
-        # In place: neither time nor memory for a block between.
-        torch.addmm(before, self._of_precision(now), now, beta=-back, alpha=forward, out=before)
-        if self._diagonal is None:
-            before.add_(now, alpha=-forward * centre)
-        else:
-            shifted = (self._diagonal - centre).to(now.dtype)
-            before.addcmul_(shifted[:, None], now, value=forward)
-
-    def inner(self, one: "Tensor", other: "Tensor") -> np.ndarray:
-        out = np.zeros((one.shape[1], other.shape[1]))
-        # Panel by panel, so that no whole block is converted to double precision.
-        for rows in self._panels:
-            left, right = one[rows].double(), other[rows].double()
-            out += from_tensor(left.T @ right)
-        return out
-
-    def dots(self, one: "Tensor", other: "Tensor") -> "Tensor":
-        return (one.double() * other.double()).sum(0)
-
-    def stacked(self, numbers: "Sequence[Tensor]") -> np.ndarray:
-        # One transfer for all of them: each would wait for the device.
-        return from_tensor(extra("torch").stack(list(numbers)))
-
-    def add(self, block: "Tensor", other: "Tensor", factors: "Tensor") -> None:
-        block.addcmul_(other, factors.to(block.dtype))
-
-    def scale(self, block: "Tensor", factors: "Tensor") -> None:
-        block.mul_(factors.to(block.dtype))
-
-    def scale_rows(self, block: "Tensor", factors: np.ndarray) -> None:
-        block.mul_(self._there(factors)[:, None].to(block.dtype))
-
-    def clear(self, block: "Tensor", known: "Tensor") -> None:
-        block.addmm_(known, known.T @ block, alpha=-1)
-
-    def rotate(self, block: "Tensor", rotation: np.ndarray) -> None:
-        there = self._there(rotation).to(block.dtype)
-        for rows in self._panels:
-            block[rows] = block[rows] @ there
-
-    def residual_norms(
-        self, image: "Tensor", block: "Tensor", rotation: np.ndarray, values: np.ndarray
-    ) -> np.ndarray:
-        there, scale = self._there(rotation), self._there(values)
-        square = np.zeros(len(values))
-        for rows in self._panels:
-            first = block[rows, : len(values)]
-            off = image[rows] @ there - first * scale
-            square += from_tensor((off**2).sum(0))
-        return np.sqrt(square)
-
-    def columns(self, block: "Tensor", which: np.ndarray) -> "Tensor":
-        return block[:, on_device(self._device, which)]
-
-    def beside(self, one: "Tensor", other: "Tensor") -> "Tensor":
-        if not one.shape[1]:
-            return other
-        return extra("torch").cat([one.to(other.dtype), other], dim=1)

@@ -19,6 +19,7 @@ from threadpoolctl import threadpool_limits
 
 from manifactor._support.errors import extra, one_line
 from manifactor._support.threads import cores, thread_count
+from manifactor.operators.engines.gpu import sparse_rows
 
 log = logging.getLogger("manifactor")
 
@@ -107,14 +108,6 @@ def require_distances(graph: sp.csr_array) -> None:
         )
 
 
-def neighbor_rows(distances: np.ndarray, indices: np.ndarray, n_known: int) -> sp.csr_array:
-    """Return distances and indices of neighbours, (n_queries, k), as a sparse matrix."""
-    # Starts of the same type as the columns, or SciPy would copy these to the wider one.
-    starts = np.arange(0, indices.size + 1, indices.shape[1], dtype=indices.dtype)
-    entries = (distances.ravel(), indices.ravel(), starts)
-    return sp.csr_array(entries, shape=(len(indices), n_known))
-
-
 class TreeSearch(NeighborSearch):
     """Exact search by SciPy's k-d tree, in two thirds of the time of KNeighborsTransformer."""
 
@@ -135,7 +128,7 @@ class TreeSearch(NeighborSearch):
         """Return distances to `n_neighbors` + 1 samples, a known query itself among them."""
         count = min(self.n_neighbors + 1, self.tree_.n)
         distances, indices = self.tree_.query(X, count, workers=thread_count(self.n_jobs))
-        return neighbor_rows(distances, indices, self.tree_.n)
+        return sparse_rows(distances, indices, self.tree_.n)
 
 
 class BruteSearch(NeighborSearch):
@@ -212,7 +205,7 @@ class ApproximateSearch(NeighborSearch):
         """Return distances to `n_neighbors` + 1 samples, (n_queries, n_samples), nearest first."""
         with _faiss_threads(self.n_jobs) as n_threads:
             found = self._nearest(np.asarray(X), self.n_candidates_, self.effort_, n_threads)
-        return neighbor_rows(*found, len(self.samples_))
+        return sparse_rows(*found, len(self.samples_))
 
     def _encode(self, X: np.ndarray) -> None:
         """Put samples, (n_samples, n_features), into lists of codes."""
@@ -312,20 +305,17 @@ class ApproximateSearch(NeighborSearch):
     def _exact_radius(self, queries: np.ndarray) -> np.ndarray:
         """Return the exact distance of each query's last neighbour, (n_queries,)."""
         samples, n_found = self.samples_, self.n_neighbors + 1
-        distances = np.empty((len(queries), 0))
-        neighbors = np.empty((len(queries), 0), dtype=np.int64)
+        nearest = np.empty((len(queries), 0), dtype=np.int64)
         for part in row_blocks(*samples.shape):
             # In double precision, and centred: inner products lose fewer digits.
             block = samples[part] - self.mean_
             search = NearestNeighbors(n_neighbors=min(n_found, len(block)), algorithm="brute")
-            near, which = search.fit(block).kneighbors(queries - self.mean_)
-            distances = np.c_[distances, near]
-            neighbors = np.c_[neighbors, which + part.start]
-            order = np.argsort(distances, axis=1, kind="stable")[:, :n_found]
-            distances = np.take_along_axis(distances, order, axis=1)
-            neighbors = np.take_along_axis(neighbors, order, axis=1)
-        for part in row_blocks(len(queries), n_found * samples.shape[1]):
-            fill_nearest(distances, neighbors, samples, queries, neighbors, part)
+            found = search.fit(block).kneighbors(queries - self.mean_, return_distance=False)
+            candidates = np.c_[nearest, found + part.start]
+            nearest = candidates[:, :n_found].copy()
+            distances = np.empty(nearest.shape)
+            for some in row_blocks(len(queries), candidates.shape[1] * samples.shape[1]):
+                fill_nearest(distances, nearest, samples, queries, candidates, some)
         return distances[:, -1]
 
 

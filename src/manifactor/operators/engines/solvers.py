@@ -12,9 +12,9 @@ from manifactor._support.errors import NothingFoundError, Warned, first_sentence
 from manifactor._support.memory import available_memory
 from manifactor._support.parameters import Choice, given
 from manifactor._support.threads import one_blas_thread
-from manifactor.operators.engines import gpu
+from manifactor.operators.engines.blocks import DeviceOperator, HostOperator
 from manifactor.operators.engines.chebyshev import Pairs, filtered, required
-from manifactor.operators.engines.tiles import HostOperator
+from manifactor.operators.engines.gpu import ResidentMatrix
 
 # Up to this number of samples a full decomposition is as fast as any other, and exact.
 DENSE_SAMPLES = 1500
@@ -51,7 +51,7 @@ def choose_solver(matrix, n_pairs: int, *, solver: str = "auto") -> Choice:
     few, n = DENSE_SAMPLES, matrix.shape[0]
     if solver != "auto":
         return given(solver)
-    if isinstance(matrix, gpu.ResidentMatrix):
+    if isinstance(matrix, ResidentMatrix):
         return Choice("chebyshev", "filtered subspaces are what runs on a device")
     full = "a full decomposition is"
     if n <= few:
@@ -104,9 +104,9 @@ def _descending(matrix, values: np.ndarray, vectors: np.ndarray) -> Pairs:
 
 def chebyshev(matrix, n_pairs: int, **options) -> Pairs:
     """Compute the largest eigenpairs by `filtered`, on all cores or the device of the matrix."""
-    if isinstance(matrix, gpu.ResidentMatrix):
+    if isinstance(matrix, ResidentMatrix):
         with one_blas_thread():  # what is left to this machine is small
-            return filtered(gpu.DeviceOperator(matrix), n_pairs, **options)
+            return filtered(DeviceOperator(matrix), n_pairs, **options)
     with HostOperator(matrix) as operator:
         return filtered(operator, n_pairs, **options)
 

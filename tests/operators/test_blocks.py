@@ -5,8 +5,8 @@ import pytest
 
 from manifactor import datasets
 from manifactor.operators.engines import gpu
-from manifactor.operators.engines.gpu import DeviceOperator, resident
-from manifactor.operators.engines.tiles import HostOperator
+from manifactor.operators.engines.blocks import DeviceOperator, HostOperator
+from manifactor.operators.engines.gpu import resident
 from manifactor.operators.kernel import affinity
 from manifactor.operators.neighbors import neighbor_graph
 

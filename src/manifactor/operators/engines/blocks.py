@@ -1,14 +1,10 @@
-"""A symmetric matrix as an operator on blocks of vectors, on all cores.
+"""A symmetric matrix as an operator on blocks of vectors, on all cores or on a device."""
 
-Samples near each other get rows near each other, with most columns in common: some rows, with the
-columns that any of them has, are a dense tile. It has several times as many entries as the rows,
-and BLAS multiplies each of them about eight times as fast.
-"""
-
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -16,9 +12,27 @@ from numpy.random import Generator
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 from sklearn.utils import gen_batches
 
+from manifactor._support.errors import extra
 from manifactor._support.threads import cores, one_blas_thread, row_slices
 from manifactor._support.values import ceil_div, quotient
-from manifactor.operators.neighbors import with_data
+from manifactor.operators.engines import gpu
+from manifactor.operators.engines.gpu import (
+    ResidentMatrix,
+    cast,
+    columns_of,
+    from_tensor,
+    like,
+    namespace,
+    on_device,
+    with_data,
+)
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+# Samples near each other get rows near each other, with most columns in common: some rows, with the
+# columns that any of them has, are a dense tile. It has several times as many entries as the rows,
+# and BLAS multiplies each of them about eight times as fast.
 
 # Rows of a tile: more of them have more columns in all, fewer take more calls.
 TILE_ROWS = 24
@@ -108,17 +122,77 @@ def in_single_precision(strip, *, tiled: bool):
     return with_data(strip, strip.data.astype(np.float32))
 
 
-# (n, width), an array of the operator's own kind, in its own order of the samples. Small matrices,
-# such as all inner products of a block's vectors, are numpy arrays of double precision.
+# (n, width), an array or a tensor, in the operator's own order of the samples. Small matrices, such
+# as all inner products of a block's vectors, are numpy arrays of double precision.
 Block = Any
 
 
-class HostOperator:
-    """A matrix on the cores of this machine, its rows in strips that stay in a cache."""
+class PanelledOperator:
+    """What a solver needs of blocks of vectors, panel by panel of their rows."""
 
     # Width up to which a product with a block takes hardly more time than with half of it; 0 where
     # the time grows with every vector.
     wide = 0
+    order: Any  # the sample that each row of a block is
+
+    def scale_rows(self, block: Block, factors: np.ndarray) -> None:
+        """Multiply vectors of a block by factors in the caller's order of samples, in place."""
+        block *= cast(like(block, factors[self.order, None]), block.dtype)
+
+    def inner(self, one: Block, other: Block) -> np.ndarray:
+        """Return the inner products of the vectors of two blocks, (width, width).
+
+        They are symmetric: the blocks are the same, or one is the matrix times the other.
+        """
+        double = namespace(one).float64
+
+        def work(rows: slice) -> Any:
+            left = cast(one[rows], double)
+            return self._inner(left, left if other is one else cast(other[rows], double))
+
+        return from_tensor(sum(self._run(work)))
+
+    def _inner(self, left: Block, right: Block) -> Block:
+        return left.T @ right
+
+    def clear(self, block: Block, known: Block) -> None:
+        """Project a block onto the complement of orthonormal vectors of its precision, in place."""
+        along = sum(self._run(lambda rows: known[rows].T @ block[rows]))
+
+        def work(rows: slice) -> None:
+            block[rows] -= known[rows] @ along
+
+        self._run(work)
+
+    def rotate(self, block: Block, rotation: np.ndarray) -> None:
+        """Overwrite a block with combinations of its vectors."""
+        turn = cast(like(block, rotation), block.dtype)
+
+        def work(rows: slice) -> None:
+            block[rows] = block[rows] @ turn
+
+        self._run(work)
+
+    def residual_norms(
+        self, image: Block, block: Block, rotation: np.ndarray, values: np.ndarray
+    ) -> np.ndarray:
+        """Return the norms of image @ rotation - the first columns of block * values."""
+        turn, scale = like(image, rotation), like(image, values)
+
+        def work(rows: slice) -> Any:
+            off = image[rows] @ turn
+            off -= block[rows, : len(scale)] * scale
+            return namespace(off).einsum("xa,xa->a", off, off)
+
+        return np.sqrt(from_tensor(sum(self._run(work))))
+
+    def _run(self, work: Callable[[slice], Any]) -> list:
+        """Return `work` of all panels, in order."""
+        raise NotImplementedError
+
+
+class HostOperator(PanelledOperator):
+    """A matrix on the cores of this machine, its rows in strips that stay in a cache."""
 
     def __init__(self, matrix: sp.csr_array | np.ndarray) -> None:
         self.n = matrix.shape[0]
@@ -171,12 +245,6 @@ class HostOperator:
         self._run(work)
         return out
 
-    def cast(self, block: Block, *, single: bool) -> Block:
-        """Return the block in single or double precision."""
-        dtype = np.float32 if single else np.float64
-        # No copy where there is nothing to convert: blocks are large.
-        return block.astype(dtype, copy=False)
-
     def product(self, block: Block) -> Block:
         """Return the matrix times a block, in the block's precision."""
         out = np.empty_like(block)
@@ -184,7 +252,7 @@ class HostOperator:
         def work(rows: slice, strip) -> None:
             out[rows] = strip @ block
 
-        self._run(work, self._matrix(block.dtype))
+        self._run(work, self._matrix(block))
         return out
 
     def recur(self, now: Block, before: Block, centre: float, forward: float, back: float) -> None:
@@ -199,105 +267,99 @@ class HostOperator:
             before[rows] *= -behind
             before[rows] += after
 
-        self._run(work, self._matrix(now.dtype))
-
-    def inner(self, one: Block, other: Block) -> np.ndarray:
-        """Return the inner products of the vectors of two blocks, (width, width).
-
-        They are symmetric: the blocks are the same, or one is the matrix times the other.
-        """
-        width = one.shape[1]
-        columns = list(gen_batches(width, ceil_div(width, 4)))
-
-        def work(rows: slice) -> np.ndarray:
-            left = one[rows].astype(np.float64, copy=False)
-            if other is one:
-                # numpy notices, and computes half of the products only.
-                return left.T @ left
-            right = other[rows].astype(np.float64, copy=False)
-            out = np.zeros((width, width))
-            # The lower triangle is the mirror image of the upper one.
-            for some in columns:
-                upper = slice(some.stop)
-                out[upper, some] = left[:, upper].T @ right[:, some]
-            return out
-
-        total = self._sum(work, np.zeros((width, width)))
-        upper = np.triu(total)
-        return upper + np.triu(upper, 1).T
+        self._run(work, self._matrix(now))
 
     def dots(self, one: Block, other: Block) -> Any:
         """Return the inner product of each vector with its partner, (width,), on its device."""
         return np.einsum("xa,xa->a", one, other, dtype=np.float64)
 
-    def stacked(self, numbers: Sequence[Any]) -> np.ndarray:
-        """Return several results of `dots` as the rows of an array."""
-        return np.array(numbers)
+    def inner(self, one: Block, other: Block) -> np.ndarray:
+        upper = np.triu(super().inner(one, other))
+        return upper + np.triu(upper, 1).T
 
-    def add(self, block: Block, other: Block, factors: Any) -> None:
-        """Add to each vector its partner in another block times a factor, in place."""
-        block += other * factors.astype(block.dtype)
+    def _inner(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+        if right is left:
+            # numpy notices, and computes half of the products only.
+            return left.T @ left
+        width = left.shape[1]
+        out = np.zeros((width, width))
+        # The lower triangle is the mirror image of the upper one.
+        for some in gen_batches(width, ceil_div(width, 4)):
+            upper = slice(some.stop)
+            out[upper, some] = left[:, upper].T @ right[:, some]
+        return out
 
-    def scale(self, block: Block, factors: Any) -> None:
-        """Multiply each vector of a block by a factor, in place."""
-        block *= factors.astype(block.dtype)
+    def _matrix(self, block: Block) -> list:
+        return self._single if block.dtype == np.float32 else self._double
 
-    def scale_rows(self, block: Block, factors: np.ndarray) -> None:
-        """Multiply vectors of a block by factors in the caller's order of samples, in place."""
-        block *= factors[self.order, None].astype(block.dtype)
+    def _run(self, work: Callable[..., Any], *parts) -> list:
+        return list(self._pool.map(work, self._strips, *parts))
 
-    def clear(self, block: Block, known: Block) -> None:
-        """Project a block onto the complement of orthonormal vectors of its precision, in place."""
 
-        def project(rows: slice) -> np.ndarray:
-            return known[rows].T @ block[rows]
+class DeviceOperator(PanelledOperator):
+    """A matrix on a device that torch can use, with the methods of `HostOperator`."""
 
-        along = self._sum(project, 0)
+    order = slice(None)
 
-        def work(rows: slice) -> None:
-            block[rows] -= known[rows] @ along
+    def __init__(self, matrix: ResidentMatrix) -> None:
+        self.n = matrix.shape[0]
+        self.entries = len(matrix.data) / self.n
+        self._matrix = {double: matrix.compressed(double=double) for double in (False, True)}
+        self._diagonal = matrix.diagonal
+        self._device = matrix.indptr.device
+        self.wide = 256 if self._device.type == "cuda" else 0
 
-        self._run(work)
+    def random(self, width: int, rng: Generator) -> "Tensor":
+        torch = extra("torch")
+        # Torch draws on the device itself; its generator follows the caller's.
+        generator = torch.Generator(device=self._device).manual_seed(int(rng.integers(2**62)))
+        block = torch.randn((self.n, width), generator=generator, device=self._device)
+        return block.div_(self.n**0.5)
 
-    def rotate(self, block: Block, rotation: np.ndarray) -> None:
-        """Overwrite a block with combinations of its vectors."""
-        rotation = rotation.astype(block.dtype, copy=False)
+    def filled(self, rows: np.ndarray, vectors: np.ndarray) -> "Tensor":
+        torch = extra("torch")
+        block = torch.zeros((self.n, vectors.shape[1]), dtype=torch.float32, device=self._device)
+        block[on_device(self._device, rows)] = on_device(self._device, vectors, np.float32)
+        return block
 
-        def work(rows: slice) -> None:
-            block[rows] = block[rows] @ rotation
+    def vectors(self, block: "Tensor", which: np.ndarray) -> "Tensor":
+        return columns_of(block, which).double()
 
-        self._run(work)
+    def product(self, block: "Tensor") -> "Tensor":
+        torch = extra("torch")
+        # Suppressed, not caught: the traceback would hold on to the memory.
+        with suppress(torch.OutOfMemoryError):
+            out = self._of_precision(block) @ block
+            if self._diagonal is None:
+                return out
+            return out.addcmul_(self._diagonal.to(block.dtype)[:, None], block)
+        if block.shape[1] < 8:
+            raise torch.OutOfMemoryError("no room for a product with a few vectors.")
+        # The caller's block stays whole; only what a product needs beside it halves.
+        return torch.cat([self.product(half.contiguous()) for half in block.chunk(2, dim=1)], dim=1)
 
-    def residual_norms(
-        self, image: Block, block: Block, rotation: np.ndarray, values: np.ndarray
-    ) -> np.ndarray:
-        """Return the norms of image @ rotation - the first columns of block * values."""
-        count = len(values)
+    def _of_precision(self, block: "Tensor") -> "Tensor":
+        """Return the matrix, without `diagonal`, in the precision of a block."""
+        return self._matrix[block.dtype == extra("torch").float64]
 
-        def work(rows: slice) -> np.ndarray:
-            off = image[rows] @ rotation
-            off -= block[rows, :count] * values
-            return np.einsum("xa,xa->a", off, off)
+    def recur(
+        self, now: "Tensor", before: "Tensor", centre: float, forward: float, back: float
+    ) -> None:
+        torch = extra("torch")
+        # In place: neither time nor memory for a block between.
+        torch.addmm(before, self._of_precision(now), now, beta=-back, alpha=forward, out=before)
+        if self._diagonal is None:
+            before.add_(now, alpha=-forward * centre)
+        else:
+            shifted = (self._diagonal - centre).to(now.dtype)
+            before.addcmul_(shifted[:, None], now, value=forward)
 
-        return np.sqrt(self._sum(work, np.zeros(count)))
+    def dots(self, one: "Tensor", other: "Tensor") -> "Tensor":
+        return (one.double() * other.double()).sum(0)
 
-    def columns(self, block: Block, which: np.ndarray) -> Block:
-        """Return a block of some of the vectors."""
-        # Rows stay contiguous, as they would not with an index.
-        return np.take(block, which, axis=1)
+    def _run(self, work: Callable[..., Any]) -> list:
+        # Panel by panel, so that no whole block is converted to double precision.
+        return [work(rows) for rows in gen_batches(self.n, gpu.PANEL_ROWS)]
 
-    def beside(self, one: Block, other: Block) -> Block:
-        """Return one block of the vectors of two, in the precision of the second."""
-        if not one.shape[1]:
-            return other
-        return np.concatenate([one, other], axis=1, dtype=other.dtype)
 
-    def _matrix(self, dtype) -> list:
-        return self._single if dtype == np.float32 else self._double
-
-    def _sum(self, work: Callable[[slice], np.ndarray], zero) -> Any:
-        """Return the sum over all strips, always in the same order."""
-        return sum(self._pool.map(work, self._strips), zero)
-
-    def _run(self, work: Callable[..., None], *parts) -> None:
-        list(self._pool.map(work, self._strips, *parts))
+BlockOperator = HostOperator | DeviceOperator
