@@ -143,7 +143,9 @@ def _inputs_of_several(record: dict, k: int, beside: Sequence[int]) -> dict[str,
 
 
 def ones_of(
-    records: Sequence[dict], right: Mapping[int, float], true: Mapping[int, float]
+    records: Sequence[dict],
+    best: Mapping[int, tuple[float, Example, dict]],
+    true: Mapping[int, float],
 ) -> list[Example]:
     """Return the examples of one factor, beside the best division of each problem."""
     examples = []
@@ -154,8 +156,11 @@ def ones_of(
         curve = whole["topology"] if whole["is a curve"] else ""
         undivided = [c for c in record["candidates"] if c["n_factors"] < 2 and c["by default"]]
         tests = [test for candidate in undivided for test in tests_of(candidate)]
-        best = right.get(number, 0.0), true.get(number, 0.0)
-        inputs = of_one(curve, tests, *best, sampling_in(record))
+        right, division = (0.0, {})
+        if number in best:
+            right, division = best[number][0], best[number][1].inputs
+        known = right, true.get(number, 0.0), division
+        inputs = of_one(curve, tests, *known, sampling_in(record))
         is_right = whole["is one"] and (whole["is right"] or not curve)
         verdict = "one factor" if curve else "none"
         examples.append(Example(number, record["family"], inputs, is_right, verdict=verdict))
@@ -311,7 +316,7 @@ def judge_of(records: Sequence[dict]) -> Judge:
             highest_true.get(own.problem, 0.0), float(true.probabilities[k])
         )
     highest = {number: said for number, (said, *_) in best.items()}
-    ones = ones_of(records, highest, highest_true)
+    ones = ones_of(records, best, highest_true)
     one = part_of(ones)
     factor = part_of(factors_of(several, right.probabilities))
     results, in_hand = [], []

@@ -143,17 +143,28 @@ def of_several(
     }
 
 
+# What the likeliest division lacks says why there may be one factor.
+OF_DIVISION = ("twist", "twist in data", "hidden direction", "failed tests", "wrong coordinates")
+
+
 def of_one(
-    curve: str, tests: Iterable[Test], right: float, true: float, sampling: Sampling
+    curve: str,
+    tests: Iterable[Test],
+    right: float,
+    true: float,
+    division: Mapping[str, float],
+    sampling: Sampling,
 ) -> dict[str, float]:
     """Return what the probability of one factor follows from.
 
     `curve` is "interval", "circle" or "", `tests` are those of all models that show one factor,
-    `right` and `true` are the greatest probabilities of a division into several factors.
+    `right` and `true` are the probabilities of the likeliest division into several factors, and
+    `division` is what these follow from.
     """
     return {
         **shortcomings(tests),
         **sampling.inputs,
+        **{f"division: {name}": division[name] for name in OF_DIVISION if name in division},
         "right division": right,
         "true division": true,
         "curve": float(bool(curve)),

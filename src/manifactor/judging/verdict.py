@@ -134,9 +134,9 @@ def _of_whole(candidate: Candidate, curve: str) -> float:
     """Return how often such samples are one factor, and its coordinate is right."""
     division = candidate.instead
     right, true = (division.probability, division.true) if division else (0.0, 0.0)
-    tests = candidate.undivided or candidate.tests
-    inputs = of_one(curve, tests, right, true, candidate.facts.sampling)
-    return probability("one", inputs)
+    known = division.inputs if division else {}
+    tests, sampling = candidate.undivided or candidate.tests, candidate.facts.sampling
+    return probability("one", of_one(curve, tests, right, true, known, sampling))
 
 
 def _details(candidate: Candidate, remark: str) -> str:
