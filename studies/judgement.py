@@ -219,11 +219,16 @@ def learn(examples: Sequence[Example]) -> Trees:
         arrays["below"][t, own] = np.where(leaf, own, tree["left"])
         arrays["above"][t, own] = np.where(leaf, own, tree["right"])
         arrays["odds"][t, own] = np.where(leaf, tree["value"], 0.0)
-    with np.errstate(all="ignore"):
-        usual = np.nan_to_num(np.nanmedian(rows[right], axis=0))
-        ends = np.nan_to_num(np.nanquantile(rows, [0.005, 0.995], axis=0))
+    usual = np.nan_to_num([_quantile(column, 0.5) for column in rows[right].T])
+    ends = [[_quantile(column, q) for column in rows.T] for q in (0.005, 0.995)]
     line = np.array([float(np.ravel(model._baseline_prediction)[0]), 1.0])
-    return Trees(np.array(names), usual, *ends, **arrays, line=line)
+    return Trees(np.array(names), usual, *np.array(ends), **arrays, line=line)
+
+
+def _quantile(values: np.ndarray, q: float) -> float:
+    """Return a quantile of the values that are known; 0 if none are."""
+    known = values[~np.isnan(values)]
+    return float(np.quantile(known, q)) if len(known) else 0.0
 
 
 NODES: dict[str, type] = {
