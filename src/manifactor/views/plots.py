@@ -53,6 +53,10 @@ def __getattr__(name: str) -> Any:
 # Of arrays.
 
 
+# Points of a scatter plot: more take time and change nothing that is seen.
+MOST_POINTS = 10_000
+
+
 @on_axes
 def points(
     ax,
@@ -62,11 +66,10 @@ def points(
     cmap=LINE_MAP,
     limits: tuple[float, float] | None = None,
     size: float = 1.5,
-    settings: PlotSettings = PlotSettings(),
 ):
     """Draw samples, (n, 2), coloured by one value each.
 
-    No axes are shown. Samples beyond `settings.most_points` are thinned.
+    No axes are shown. More than 10,000 samples are thinned.
 
     Parameters
     ----------
@@ -76,21 +79,21 @@ def points(
         Area of a point, in square points.
     """
     low, high = limits or (values.min(), values.max())
-    shown = _thin(len(xy), settings)
+    shown = _thinned(len(xy))
     # Ten thousand circles would make the file large and slow to show.
     look = {"cmap": cmap, "vmin": low, "vmax": high, "linewidths": 0, "rasterized": True}
     ax.scatter(*xy[shown].T, c=values[shown], s=size, **look)
     _bare(ax)
 
 
-def drawn(n_samples: int, *, settings: PlotSettings = PlotSettings()) -> int:
+def drawn(n_samples: int) -> int:
     """Return how many of the samples `points` draws."""
-    return len(range(n_samples)[_thin(n_samples, settings)])
+    return len(range(n_samples)[_thinned(n_samples)])
 
 
-def _thin(n_samples: int, settings: PlotSettings) -> slice:
+def _thinned(n_samples: int) -> slice:
     """Return which samples are drawn: every so many, so that a drawing is the same each time."""
-    return slice(None, None, ceil_div(n_samples, settings.most_points))
+    return slice(None, None, ceil_div(n_samples, MOST_POINTS))
 
 
 def _bare(ax):
@@ -101,19 +104,12 @@ def _bare(ax):
 
 
 @on_axes
-def function(
-    ax,
-    xy: np.ndarray,
-    values: np.ndarray,
-    *,
-    title: str = "",
-    settings: PlotSettings = PlotSettings(),
-):
+def function(ax, xy: np.ndarray, values: np.ndarray, *, title: str = ""):
     """Draw a function over two true coordinates of the samples; zero is white."""
     # Not the largest value: a few large ones would leave the others pale. A function that is zero
     # everywhere still needs limits.
     most = float(np.quantile(np.abs(values), 0.99)) or 1.0
-    points(ax, xy, values, cmap=FUNCTION_MAP, limits=(-most, most), settings=settings)
+    points(ax, xy, values, cmap=FUNCTION_MAP, limits=(-most, most))
     ax.set_title(title, pad=2)
 
 
@@ -139,14 +135,7 @@ def place(ax, embedding: np.ndarray, truth: np.ndarray):
 
 
 @on_axes
-def matrix(
-    ax,
-    values: np.ndarray,
-    *,
-    groups: Sequence[int] = (),
-    numbers: bool = False,
-    settings: PlotSettings = PlotSettings(),
-):
+def matrix(ax, values: np.ndarray, *, groups: Sequence[int] = (), numbers: bool = False):
     """Draw a matrix of numbers from 0 to 1.
 
     Parameters
@@ -165,9 +154,9 @@ def matrix(
         if not numbers:
             ax.axvline(edge, color=CATEGORIES[1], linewidth=1)
     for (row, column), value in np.ndenumerate(values) if numbers else ():
-        # Not plain black and white, which `svg` would replace by the page's colours: the cell is
-        # the background here, not the page.
-        ink = "#fefefe" if value > settings.dark_cell else "#111111"
+        # Light in dark cells. Not plain black and white, which `svg` would replace by the page's
+        # colours: the cell is the background here, not the page.
+        ink = "#fefefe" if value > 0.6 else "#111111"
         ax.text(column, row, f"{value:.2f}", ha="center", va="center", fontsize=6, color=ink)
     ax.spines[:].set_visible(True)
     ax.tick_params(length=0)
@@ -298,14 +287,7 @@ def angles(ax, fit):
 
 @on_axes
 def embedding(
-    ax,
-    fit,
-    factor: int,
-    *,
-    values: np.ndarray | None = None,
-    label: str = "",
-    scale: bool = True,
-    settings: PlotSettings = PlotSettings(),
+    ax, fit, factor: int, *, values: np.ndarray | None = None, label: str = "", scale: bool = True
 ):
     """Draw the samples on a factor.
 
@@ -335,7 +317,7 @@ def embedding(
     look: dict[str, Any] = {"size": float(np.clip(9000 / len(xy), 1.5, 5.0))}
     if cyclic:
         look |= {"cmap": circle_map(), "limits": (0, 2 * np.pi)}
-    points(ax, xy, values, settings=settings, **look)
+    points(ax, xy, values, **look)
     ax.set_title(f"factor {factor + 1}: {found.shape}", color=colour(factor))
     if scale:
         bar = colour_bar(ax, ax.collections[-1], label or COLOURED[found.topology])
@@ -352,16 +334,16 @@ def embedding(
 
 
 @on_axes
-def confidence(ax, fit, factor: int, *, settings: PlotSettings = PlotSettings()):
+def confidence(ax, fit, factor: int):
     """Draw the samples on a factor, coloured by confidence from 0 to 1."""
     sure = fit.factors_[factor].confidence
-    embedding(ax, fit, factor, values=sure, label="confidence", settings=settings)
+    embedding(ax, fit, factor, values=sure, label="confidence")
     # The same colours for every factor, however sure its coordinates are.
     ax.collections[-1].set_clim(0, 1)
 
 
 @on_axes
-def deviation(ax, place: Place, *, settings: PlotSettings = PlotSettings()):
+def deviation(ax, place: Place):
     """Draw the deviation of every coordinate on a factor of a run of all views."""
     spread = place.displayed_deviation
     if spread is None:
@@ -373,7 +355,6 @@ def deviation(ax, place: Place, *, settings: PlotSettings = PlotSettings()):
         place.displayed,
         cmap=circle_map() if circle else LINE_MAP,
         limits=(0, 360) if circle else (0, 1),
-        settings=settings,
     )
     unit = _DEGREES if circle else ""
     ax.set(xlabel=f"coordinate{unit}", ylabel=f"deviation{unit}", ylim=(0, None))
@@ -465,7 +446,7 @@ def warp(ax, fit):
 
 
 @on_axes
-def web(ax, fit, *, xy: np.ndarray | None = None, settings: PlotSettings = PlotSettings()):
+def web(ax, fit, *, xy: np.ndarray | None = None):
     """Draw the samples and lines along two factors.
 
     A line has the colour of the factor that it follows; the coordinate on the other
@@ -482,7 +463,7 @@ def web(ax, fit, *, xy: np.ndarray | None = None, settings: PlotSettings = PlotS
     if xy is None and fit.diffusion_.points is None:
         return nothing(ax, "distances do not tell where samples are drawn")
     xy = _plane(fit.diffusion_.points) if xy is None else np.asarray(xy, float)
-    shown = _thin(len(xy), settings)
+    shown = _thinned(len(xy))
     ax.scatter(*xy[shown].T, s=1.5, color="#c8c8c8", linewidths=0, rasterized=True)
     # Fewer samples are predicted better, but leave lines rough.
     window = min(max(fit.inverse_neighbors(xy).value, 24), len(xy))

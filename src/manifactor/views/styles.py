@@ -71,17 +71,8 @@ class PlotSettings:
     # Dots per inch of .png files, and of the clouds of points inside drawings.
     resolution: int = 160
 
-    # Colours of a .png file. One byte each, with one value left for transparency.
-    palette: int = 255
-
-    # Points of a scatter plot: more take time and change nothing that is seen.
-    most_points: int = 10_000
-
     # Of a histogram, along each axis.
     bins: int = 40
-
-    # Share above which a cell of a matrix is so dark that its number is light.
-    dark_cell: float = 0.6
 
 
 @contextmanager
@@ -155,7 +146,8 @@ def picture(figure, *, settings: PlotSettings = PlotSettings()) -> dict[str, byt
     pixels = io.BytesIO(file_bytes(figure, "png", settings))
     image = extra("PIL.Image").open(pixels).convert("RGB")
     small = io.BytesIO()
-    image.quantize(settings.palette, dither=0).save(small, format="PNG", optimize=True)
+    # One byte for each colour, with one value left for transparency.
+    image.quantize(255, dither=0).save(small, format="PNG", optimize=True)
     return {".pdf": vector, ".png": small.getvalue()}
 
 
