@@ -87,8 +87,8 @@ class NearRequest(BaseModel, strict=True):
     view: tuple[Number, Number] = (0.0, 0.0)
     source: str | None = None
 
-    def arguments(self, scene: RunScene) -> dict:
-        """Return the arguments of `RunScene.near`, all of them hashable."""
+    def look(self, scene: RunScene) -> Viewpoint:
+        """Return where to look in a scene."""
         limits = [factor["limits"] for factor in scene.factors]
         count = scene.preview.count if self.count is None else self.count
         if list(map(len, self.at)) != list(map(len, limits)):
@@ -106,17 +106,12 @@ class NearRequest(BaseModel, strict=True):
         # Numbers outside are moved to the limit: rounding in a link may move one just outside, and
         # the link may be of an earlier run, whose factor reached further.
         view = (rot % 360, min(max(tilt, 0.0), 180.0))
-        at = [
-            np.clip(values, *np.transpose(ends)).tolist()
+        at = tuple(
+            tuple(np.clip(values, *np.transpose(ends)).tolist())
             for values, ends in zip(self.at, limits, strict=True)
-        ]
-        return {
-            "at": tuple(map(tuple, at)),
-            "factor": self.factor,
-            "mode": self.mode,
-            "count": count,
-            "look": Viewpoint(self.axis, min(max(self.depth, 0.0), 1.0), view=view, source=source),
-        }
+        )
+        cut = {"axis": self.axis, "depth": min(max(self.depth, 0.0), 1.0)}
+        return Viewpoint(at, self.factor, self.mode, count, view=view, source=source, **cut)
 
 
 class GridRequest(NearRequest):
@@ -125,11 +120,10 @@ class GridRequest(NearRequest):
     factors: list[Annotated[int, Field(ge=0)]] = Field(min_length=1, max_length=2)
     side: int = Field(5, ge=2, le=12)
 
-    def arguments(self, scene: RunScene) -> dict:
-        """Return the arguments of `RunScene.grid`, all of them hashable."""
+    def look(self, scene: RunScene) -> Viewpoint:
+        """Return where to look in a scene."""
         _require_below("factors", max(self.factors), len(scene.factors))
-        near = super().arguments(scene)
-        return {**near, "factors": tuple(self.factors), "side": self.side}
+        return super().look(scene)
 
 
 class SampleRequest(BaseModel, strict=True):
@@ -249,7 +243,14 @@ def application(scene: RunScene, token: str, *, folder: Path | None = None) -> S
             Middleware(TrustedHostMiddleware, allowed_hosts=[HOST, "localhost"]),
             Middleware(BaseHTTPMiddleware, dispatch=guarded),
         ],
-        exception_handlers={Exception: _failed},
+        exception_handlers={
+            ValueError: lambda _, error: JSONResponse({"error": _sentence(error)}, 400),
+            # Without the path, which the browser need not know.
+            OSError: lambda _, error: JSONResponse({"error": f"{error.strerror or error}."}, 500),
+            # Nobody is left to be answered.
+            ClientDisconnect: lambda *_: Response(status_code=400),
+            Exception: _failed,
+        },
     )
 
 
@@ -293,15 +294,18 @@ def _answers(scene: RunScene, folder: Path | None) -> dict[str, tuple[type[BaseM
     """Return the model of each POST request and what answers it, by name."""
     # Whoever opens a page asks for the same first answer. With images of 512 pixels, an answer has
     # half a megabyte.
-    near = lru_cache(maxsize=32)(lambda **place: JSONResponse(scene.near(**place)))
-    grid = lru_cache(maxsize=4)(lambda **place: JSONResponse(scene.grid(**place)))
+    near = lru_cache(maxsize=32)(lambda look: JSONResponse(scene.near(look)))
+    grids = lru_cache(maxsize=4)(lambda *given: JSONResponse(scene.grid(*given)))
+
+    def grid(asked: GridRequest) -> Response:
+        return grids(asked.look(scene), tuple(asked.factors), asked.side)
 
     def movie(asked: NearRequest) -> Response:
-        return Response(scene.movie(**asked.arguments(scene)), media_type="image/gif")
+        return Response(scene.movie(asked.look(scene)), media_type="image/gif")
 
     def mean(asked: MeanRequest) -> Response:
         both = [each.check(scene) for each in (asked, asked.other) if each]
-        return JSONResponse(scene.mean(both, asked.near.arguments(scene)["look"]))
+        return JSONResponse(scene.mean(both, asked.near.look(scene)))
 
     def sample(asked: SampleRequest) -> Response:
         _require_below("sample", asked.sample, len(scene.shown))
@@ -320,8 +324,8 @@ def _answers(scene: RunScene, folder: Path | None) -> dict[str, tuple[type[BaseM
         return JSONResponse({"saved": str(folder.resolve() / path.name)})
 
     return {
-        "near": (NearRequest, lambda asked: near(**asked.arguments(scene))),
-        "grid": (GridRequest, lambda asked: grid(**asked.arguments(scene))),
+        "near": (NearRequest, lambda asked: near(asked.look(scene))),
+        "grid": (GridRequest, grid),
         "movie": (NearRequest, movie),
         "mean": (MeanRequest, mean),
         "sample": (SampleRequest, sample),
@@ -339,19 +343,12 @@ def _posted(model: type[BaseModel], make: Callable[[BaseModel], Response]) -> Ca
     threads = ThreadPoolExecutor(cores() + 1)
 
     async def answer(request: Request) -> Response:
-        try:
-            # Forms of other sites cannot send this type.
-            kind = request.headers.get("content-type", "none").partition(";")[0]
-            if kind.lower() != "application/json":
-                raise ValueError(f"a request must have the type application/json; got {kind}.")
-            asked = model.model_validate_json(await _body(request))
-            return await asyncio.get_running_loop().run_in_executor(threads, make, asked)
-        except ValueError as error:
-            return JSONResponse({"error": _sentence(error)}, 400)
-        except OSError as error:  # without the path, which the browser need not know
-            return JSONResponse({"error": f"{error.strerror or error}."}, 500)
-        except ClientDisconnect:  # nobody is left to be answered
-            return Response(status_code=400)
+        # Forms of other sites cannot send this type.
+        kind = request.headers.get("content-type", "none").partition(";")[0]
+        if kind.lower() != "application/json":
+            raise ValueError(f"a request must have the type application/json; got {kind}.")
+        asked = model.model_validate_json(await _body(request))
+        return await asyncio.get_running_loop().run_in_executor(threads, make, asked)
 
     return answer
 
