@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from manifactor import Evidence, ManifoldFactorizer
+from manifactor import Evidence
 from manifactor._support.parameters import Choice
 from manifactor.judging.measure import Measure
 from manifactor.judging.table import CRITERIA

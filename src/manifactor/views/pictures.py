@@ -70,7 +70,7 @@ def grid_picture(
         lines.append(_captions("columns", columns, n_columns, width))
     if rows is None:
         return _picture(lines)
-    corner = np.full((len(lines[-1][0]), MIN_TILE), PAPER)
+    corner = np.full((len(lines[-1][0]), MIN_TILE), PAPER, dtype=np.uint8)
     names = [*_captions("rows", rows, n_rows, MIN_TILE, height), corner]
     return _picture([[name, *line] for name, line in zip(names, lines, strict=False)])
 
@@ -156,19 +156,20 @@ def require_images(images: np.ndarray, n_axes: int) -> np.ndarray:
 
 def _picture(rows: Sequence[np.ndarray | Sequence[np.ndarray]]) -> np.ndarray:
     """Return rows of tiles on paper, with gaps between them and a margin of 6 pixels."""
+    image = extra("PIL.Image")
     width = max(sum(tile.shape[1] + GAP for tile in row) for row in rows)
     height = sum(len(row[0]) + GAP for row in rows)
-    picture = np.full((height - GAP + 12, width - GAP + 12, 3), PAPER, dtype=np.uint8)
+    in_colour = any(tile.ndim == 3 for row in rows for tile in row)
+    size = (width - GAP + 12, height - GAP + 12)
+    picture = image.new("RGB" if in_colour else "L", size, "white")
     y = 6
     for row in rows:
         x = 6
         for tile in row:
-            shown = tile if tile.ndim == 3 else tile[..., None]
-            picture[y:, x:][: len(tile), : tile.shape[1]] = shown
+            picture.paste(image.fromarray(tile), (x, y))
             x += tile.shape[1] + GAP
         y += len(row[0]) + GAP
-    in_colour = any(tile.ndim == 3 for row in rows for tile in row)
-    return picture if in_colour else picture[..., 0]
+    return np.asarray(picture)
 
 
 def _captions(

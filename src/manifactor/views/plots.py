@@ -348,17 +348,13 @@ def deviation(ax, place: Place):
     spread = place.displayed_deviation
     if spread is None:
         return nothing(ax, "the deviation of these coordinates is not known")
-    circle = place.topology == "circle"
-    points(
-        ax,
-        np.column_stack([place.displayed, spread]),
-        place.displayed,
-        cmap=circle_map() if circle else LINE_MAP,
-        limits=(0, 360) if circle else (0, 1),
-    )
-    unit = _DEGREES if circle else ""
-    ax.set(xlabel=f"coordinate{unit}", ylabel=f"deviation{unit}", ylim=(0, None))
-    ax.set_xticks(np.arange(0, 361, 90) if circle else (0, 0.5, 1))
+    cmap, ticks = LINE_MAP, np.array([0, 0.5, 1])
+    if place.topology == "circle":
+        cmap, ticks = circle_map(), np.arange(0, 361, 90)
+    xy = np.column_stack([place.displayed, spread])
+    points(ax, xy, place.displayed, cmap=cmap, limits=(0, ticks[-1]))
+    *_, unit = _DISPLAYED[place.topology]
+    ax.set(xlabel=f"coordinate{unit}", ylabel=f"deviation{unit}", ylim=(0, None), xticks=ticks)
     ax.yaxis.set_major_locator(extra("matplotlib.ticker").MaxNLocator(4))
     ax.spines[["left", "bottom"]].set_visible(True)
 

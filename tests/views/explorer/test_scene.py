@@ -137,7 +137,7 @@ def test_a_sample_without_a_number_is_in_no_range():
 def test_a_circle_is_drawn_round_with_confidence_outwards():
     circle = Place(np.radians([0.0, 90.0, 180.0]), "circle", np.array([1.0, 0.0, 0.5]))
     columns = place_columns([circle])
-    view = about_factor(columns, 1, circle)["view"]
+    view = about_factor(1, circle)["view"]
     x, y = (columns[view[axis]].values for axis in "xy")
     assert np.allclose(np.hypot(x, y), [1, 0.4, 0.7])
     assert np.allclose(np.degrees(np.arctan2(y, x)) % 360, [0, 90, 180])

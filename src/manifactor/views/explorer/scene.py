@@ -153,8 +153,7 @@ class RunScene:
     @cached_property
     def factors(self) -> list[dict]:
         """What the page needs to draw every factor, and to move along it."""
-        places = enumerate(self.run.places, start=1)
-        return [about_factor(self.columns, number, place) for number, place in places]
+        return [about_factor(*each) for each in enumerate(self.run.places, start=1)]
 
     @property
     def most_averaged(self) -> int:

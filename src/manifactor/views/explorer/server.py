@@ -12,7 +12,6 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import cache, lru_cache
-from html import escape
 from importlib import resources
 from itertools import count
 from pathlib import Path
@@ -226,13 +225,10 @@ def application(scene: RunScene, token: str, *, folder: Path | None = None) -> S
     async def guarded(request: Request, call_next: Callable) -> Response:
         """Answer requests of the page and of the token's holder only."""
         path = request.url.path
-        problem = _refusal(request, None if path in public else token)
-        if problem is not None:
-            answer = _refused(request, problem)
-        elif path == "/" and "token" in request.query_params:
+        answer = _refusal(request, None if path in public else token)
+        if answer is None and path == "/" and "token" in request.query_params:
             answer = _entrance(request, token)
-        else:
-            answer = await call_next(request)
+        answer = answer or await call_next(request)
         answer.headers.update(HEADERS)
         return answer
 
@@ -347,20 +343,16 @@ def _posted(model: type[BaseModel], make: Callable[[BaseModel], Response]) -> Ca
         kind = request.headers.get("content-type", "none").partition(";")[0]
         if kind.lower() != "application/json":
             raise ValueError(f"a request must have the type application/json; got {kind}.")
-        asked = model.model_validate_json(await _body(request))
+        content = b""
+        async for part in request.stream():
+            content += part
+            # A lasso of a thousand corners has forty thousand bytes.
+            if len(content) > 2**20:
+                raise ValueError("a request must have at most 1 MiB.")
+        asked = model.model_validate_json(content)
         return await asyncio.get_running_loop().run_in_executor(threads, make, asked)
 
     return answer
-
-
-async def _body(request: Request) -> bytes:
-    content = b""
-    async for part in request.stream():
-        content += part
-        # A lasso of a thousand corners has forty thousand bytes.
-        if len(content) > 2**20:
-            raise ValueError("a request must have at most 1 MiB.")
-    return content
 
 
 def _sentence(error: ValueError) -> str:
@@ -392,15 +384,18 @@ def save_new(folder: Path, suffix: str, content: bytes) -> Path:
 # Access.
 
 
-def _refusal(request: Request, token: str | None) -> str | None:
-    """Return why a request is refused; None for one that may be answered."""
+def _refusal(request: Request, token: str | None) -> Response | None:
+    """Return the answer to a request that is refused; None for one that may be answered."""
     host, origin = request.headers["host"], request.headers.get("origin")
     # The Origin gives away a script of another site. Browsers leave it out where a page asks by
-    # GET, even one of another port, to which the cookie is sent. A link may lead here from
-    # anywhere.
+    # GET, even one of another port, to which the cookie is sent.
     foreign = origin not in (None, f"http://{host}", f"https://{host}")
-    if foreign or (_from_elsewhere(request) and not _opens_page(request)):
-        return "Requests of other sites are refused."
+    # Another port of this machine is the same site for a browser. A link may lead here from
+    # anywhere.
+    elsewhere = request.headers.get("sec-fetch-site") in ("cross-site", "same-site")
+    link = elsewhere and request.headers.get("sec-fetch-mode") == "navigate"
+    if foreign or (elsewhere and not link):
+        return PlainTextResponse("Requests of other sites are refused.", 403)
     tokens = [
         request.headers.get("x-manifactor-token"),
         request.query_params.get("token"),
@@ -409,19 +404,16 @@ def _refusal(request: Request, token: str | None) -> str | None:
     # In constant time, so that a wrong token cannot be improved letter by letter.
     if token is None or any(compare_digest((t or "").encode(), token.encode()) for t in tokens):
         return None
-    return (
+    problem = (
         "This page needs the address that `manifactor explore` printed, with its token, "
         "in a browser that keeps cookies; every start has a new one."
     )
-
-
-def _from_elsewhere(request: Request) -> bool:
-    # Another port of this machine is the same site for a browser.
-    return request.headers.get("sec-fetch-site") in ("cross-site", "same-site")
-
-
-def _opens_page(request: Request) -> bool:
-    return request.headers.get("sec-fetch-mode") == "navigate"
+    if link and request.url.path == "/":
+        # Browsers send no Strict cookie where a link in another site led here, such as one in a web
+        # terminal. They send it when the page is loaded again.
+        page = f'<!doctype html><p>{problem}</p><script src="/again.js"></script>'
+        return HTMLResponse(page, 403)
+    return PlainTextResponse(problem, 403)
 
 
 def _cookie_name(host: str) -> str:
@@ -439,15 +431,6 @@ def _entrance(request: Request, token: str) -> Response:
     name = _cookie_name(request.headers["host"])
     answer.set_cookie(name, token, path="/", httponly=True, samesite="strict")
     return answer
-
-
-def _refused(request: Request, problem: str) -> Response:
-    # Browsers send no Strict cookie where a link in another site led here, such as one in a web
-    # terminal. They send it when the page is loaded again.
-    if request.url.path == "/" and _from_elsewhere(request) and _opens_page(request):
-        page = f'<!doctype html><p>{escape(problem)}</p><script src="/again.js"></script>'
-        return HTMLResponse(page, 403)
-    return PlainTextResponse(problem, 403)
 
 
 # The server.
