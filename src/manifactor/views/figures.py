@@ -46,7 +46,7 @@ def svg_of(name: str, size: tuple[float, float], draw: Callable) -> str:
 
 
 def panel(
-    name: str, draw: Callable, alt: str, caption: str, *of, size=(3.3, 2.9), **look: str
+    name: str, draw: Callable, alt: str, caption: str, *of, size=(3.3, 2.9), **look: Any
 ) -> Figure:
     """Return what `draw` draws of something, as a figure of that look."""
     svg = svg_of(name, size, lambda ax: draw(ax, *of))
@@ -252,6 +252,13 @@ def loadings(fit: ManifoldFactorizer, found: Loadings) -> Section:
 
 def spectrum(fit: ManifoldFactorizer) -> Figure:
     """Return the eigenvalues by factor."""
+    text, alt = spectrum_in_words(fit), "Eigenvalues by factor."
+    look: dict[str, Any] = {"size": (5.2, 2.7), "kind": "broad", "scrolls": "Spectrum"}
+    return panel("spectrum", plots.spectrum, alt, text, fit, **look)
+
+
+def spectrum_in_words(fit: ManifoldFactorizer) -> str:
+    """Return how many eigenvalues there are, their range, and how many each factor has."""
     # Without the constant function.
     values = fit.spectrum_.eigenvalues[1:]
     owner = owners(fit.spectrum_, fit.factorization_.coefficients)[1:]
@@ -266,8 +273,7 @@ def spectrum(fit: ManifoldFactorizer) -> Figure:
     if not counts.any():
         # Those of a sum have functions of their own.
         text = f"{text.partition(' Filled')[0]} None of them is assigned to a factor."
-    look: dict[str, Any] = {"size": (5.2, 2.7), "kind": "broad", "scrolls": "Spectrum"}
-    return panel("spectrum", plots.spectrum, "Eigenvalues by factor.", text, fit, **look)
+    return text
 
 
 def angles(fit: ManifoldFactorizer) -> list[Figure]:

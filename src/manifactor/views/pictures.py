@@ -7,7 +7,7 @@ and in that it plays for ever.
 
 import io
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -263,15 +263,6 @@ def _gif_bytes(frames: np.ndarray, seconds_per_frame: float) -> bytes | None:
 MOVIES = {".gif": _gif_bytes, ".mp4": mp4_bytes}
 
 
-def _frames(images: np.ndarray, circular: bool) -> np.ndarray:
-    images = require_images(images, 3)
-    filled = ~constant_images(images)
-    # If all are empty, one blank frame is still a file that can be opened.
-    shown = enlarged(images[filled] if filled.any() else images[:1], 216)
-    # On the way back neither end is shown twice.
-    return shown if circular else np.concatenate([shown, shown[-2:0:-1]])
-
-
 def write_movie(
     path: Path | str, images: np.ndarray, *, circular: bool, seconds_per_frame: float = 0.1
 ) -> None:
@@ -289,7 +280,8 @@ def write_movie(
         raise ValueError(f"`path` must end in {' or '.join(MOVIES)}; got {str(path)!r}.")
     # Browsers slow down what asks for less than two hundredths of a second.
     require_number("seconds_per_frame", seconds_per_frame, low=0.02, high=10)
-    content = MOVIES[kind](_frames(images, circular), seconds_per_frame)
+    made = movie_bytes(images, circular=circular, seconds_per_frame=seconds_per_frame, kinds=[kind])
+    content = made.get(kind)
     if content is None:
         raise ValueError(
             f"{path} cannot be written: an MP4 must have two images or more, and the "
@@ -299,11 +291,21 @@ def write_movie(
 
 
 def movie_bytes(
-    images: np.ndarray, *, circular: bool, seconds_per_frame: float = 0.1
+    images: np.ndarray,
+    *,
+    circular: bool,
+    seconds_per_frame: float = 0.1,
+    kinds: Iterable[str] = MOVIES,
 ) -> dict[str, bytes]:
-    """Return images as a GIF that plays for ever, and as an MP4 that plays once."""
-    frames = _frames(images, circular)
-    made = {kind: encode(frames, seconds_per_frame) for kind, encode in MOVIES.items()}
+    """Return images as a GIF that plays for ever, and as an MP4 that plays once, by ending."""
+    images = require_images(images, 3)
+    filled = ~constant_images(images)
+    # If all are empty, one blank frame is still a file that can be opened.
+    frames = enlarged(images[filled] if filled.any() else images[:1], 216)
+    if not circular:
+        # On the way back neither end is shown twice.
+        frames = np.concatenate([frames, frames[-2:0:-1]])
+    made = {kind: MOVIES[kind](frames, seconds_per_frame) for kind in kinds}
     return {kind: content for kind, content in made.items() if content is not None}
 
 

@@ -33,6 +33,7 @@ from manifactor.views.explorer.previews import (
     signed_url,
     thumbnails,
 )
+from manifactor.views.figures import spectrum_in_words
 from manifactor.views.pictures import as_grey, movie_bytes
 from manifactor.views.report import templates
 from manifactor.views.sections import Section
@@ -250,7 +251,7 @@ class RunScene:
         """Return a GIF of mean images along a factor."""
         circular = self.run.places[look.factor].topology == "circle"
         frames = self._along(look, [look.factor], 24)[1]
-        return movie_bytes(frames, circular=circular)[".gif"]
+        return movie_bytes(frames, circular=circular, kinds=[".gif"])[".gif"]
 
     def _along(self, look: Viewpoint, factors: Sequence[int], side: int) -> tuple:
         """Return coordinates along factors, means at all of them, and how far samples reach."""
@@ -312,7 +313,11 @@ class RunScene:
         """Return eigenvalues, and which factor, from 0, has each pure function; -1 for mixtures."""
         spectrum = self.fit.spectrum_
         owner = owners(spectrum, self.fit.factorization_.coefficients)
-        return {"eigenvalues": spectrum.eigenvalues[1:].tolist(), "owners": owner[1:].tolist()}
+        return {
+            "eigenvalues": spectrum.eigenvalues[1:].tolist(),
+            "owners": owner[1:].tolist(),
+            "text": spectrum_in_words(self.fit),
+        }
 
     def angles(self) -> dict:
         """Return mean squared cosines of gradients, and the number of functions of each factor."""

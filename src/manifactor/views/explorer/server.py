@@ -11,6 +11,7 @@ import socket
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import replace
 from functools import cache, lru_cache
 from importlib import resources
 from itertools import count
@@ -18,7 +19,6 @@ from pathlib import Path
 from secrets import compare_digest
 from threading import Thread
 from typing import Annotated, Literal
-from urllib.parse import urlencode
 
 import numpy as np
 import uvicorn
@@ -105,12 +105,13 @@ class NearRequest(BaseModel, strict=True):
         # Numbers outside are moved to the limit: rounding in a link may move one just outside, and
         # the link may be of an earlier run, whose factor reached further.
         view = (rot % 360, min(max(tilt, 0.0), 180.0))
+        depth = min(max(self.depth, 0.0), 1.0)
         at = tuple(
             tuple(np.clip(values, *np.transpose(ends)).tolist())
             for values, ends in zip(self.at, limits, strict=True)
         )
-        cut = {"axis": self.axis, "depth": min(max(self.depth, 0.0), 1.0)}
-        return Viewpoint(at, self.factor, self.mode, count, view=view, source=source, **cut)
+        place = Viewpoint(at, self.factor, self.mode, count)
+        return replace(place, axis=self.axis, depth=depth, view=view, source=source)
 
 
 class GridRequest(NearRequest):
@@ -425,8 +426,8 @@ def _cookie_name(host: str) -> str:
 def _entrance(request: Request, token: str) -> Response:
     """Return a redirect to the address without the token, which becomes a cookie."""
     # The history and links that are copied do not show it; a browser keeps what follows #.
-    pairs = [pair for pair in request.query_params.multi_items() if pair[0] != "token"]
-    answer = RedirectResponse(f"/?{urlencode(pairs)}" if pairs else "/", status_code=303)
+    query = request.url.remove_query_params("token").query
+    answer = RedirectResponse(f"/?{query}" if query else "/", status_code=303)
     # Until the browser is closed: it has no date.
     name = _cookie_name(request.headers["host"])
     answer.set_cookie(name, token, path="/", httponly=True, samesite="strict")
