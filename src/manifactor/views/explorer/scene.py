@@ -2,8 +2,9 @@
 
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import product
 from typing import Any
 
@@ -137,14 +138,9 @@ class RunScene:
     columns: dict[str, Column]
     shown: np.ndarray  # the samples that are drawn, ascending
     preview: Preview  # what is shown of samples
+    strata: Future[dict[int | None, Strata]]  # searchable samples by factor, and by all
     missing: tuple[str, ...] = ()  # sentences on what could not be read
     added: Sequence[Any] = ()  # what packages show of the run
-
-    @cached_property
-    def strata(self) -> dict[int | None, Strata]:
-        """Searchable samples by factor, and by all (None), built by the first who asks."""
-        places, count = self.run.places, self.preview.count
-        return {f: strata(places, f, count=count) for f in (None, *range(len(places)))}
 
     @cached_property
     def sections(self) -> dict[str, Section]:
@@ -203,7 +199,7 @@ class RunScene:
         one, count = look.factor if look.mode == "matched" else None, look.count
         preview, among = self._facing(look)
         if preview.rows is None:
-            searched = self.strata[one]
+            searched = self.strata.result()[one]
         elif len(among):
             # Images of one direction are few: searched faster than one is read.
             count = min(count, len(among))
@@ -366,4 +362,8 @@ def scene_of(run: Run, fit: ManifoldFactorizer, added: Sequence[Any] = ()) -> Ru
         # The same samples each time: a link shows the same picture again.
         rng = np.random.default_rng(0)
         drawn = np.sort(rng.choice(n_samples, MOST_SHOWN, replace=False))
-    return RunScene(run, fit, columns, drawn, preview, tuple(missing), added)
+    # Trees of a million samples take seconds: meanwhile the page can be opened.
+    near = partial(strata, run.places, count=preview.count)
+    factors = (None, *range(len(run.places)))
+    searched = ThreadPoolExecutor(1).submit(lambda: {f: near(f) for f in factors})
+    return RunScene(run, fit, columns, drawn, preview, searched, tuple(missing), added)

@@ -17,7 +17,6 @@ from importlib import resources
 from itertools import count
 from pathlib import Path
 from secrets import compare_digest
-from threading import Thread
 from typing import Annotated, Literal
 
 import numpy as np
@@ -484,8 +483,3 @@ def serve(app: Callable, bound: socket.socket) -> None:
     # Requests are answered in threads; those of BLAS would wait for each other.
     with one_blas_thread():
         web_server(app).run(sockets=[bound])
-
-
-def warm_up(scene: RunScene) -> None:
-    """Start a thread that builds what the first move of a slider needs."""
-    Thread(target=lambda: scene.strata, daemon=True).start()
