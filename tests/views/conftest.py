@@ -164,9 +164,9 @@ def changed(run, **entries):
     return run
 
 
-def near_arguments(body, scene):
-    """What a request for samples near a place asks of a scene."""
-    return NearRequest.model_validate_json(json.dumps(body)).arguments(scene)
+def near_look(body, scene):
+    """Where a request for samples near a place looks."""
+    return NearRequest.model_validate_json(json.dumps(body)).look(scene)
 
 
 @contextmanager

@@ -20,7 +20,7 @@ from manifactor.views.report import write_movies, write_report
 from tests.views.scenes import open_scene
 
 from ..conftest import EMPTY
-from .conftest import Reader, near_arguments, run_of_coordinates
+from .conftest import Reader, near_look, run_of_coordinates
 
 pytest.importorskip("matplotlib")
 
@@ -99,7 +99,7 @@ def test_the_page_is_told_of_directions_and_deviations(moving):
     assert views["deviations"][0][0] is None  # no particle, no deviation
     assert len(views["counts"]) == len(views["directions"]) == 64
     assert about["columns"]["factor2_deviation"]["label"] == "deviation on factor 2"
-    found = moving.near([[0.5], [0.0]], factor=0, mode="held", count=3, look=Viewpoint())
+    found = moving.near(Viewpoint(((0.5,), (0.0,)), mode="held", count=3))
     expected = moving.run.places[1].displayed_deviation[found["samples"]]
     np.testing.assert_allclose(found["deviations"][1], expected, atol=1e-4)
 
@@ -107,9 +107,9 @@ def test_the_page_is_told_of_directions_and_deviations(moving):
 def test_a_direction_is_two_numbers(moving):
     for view in ([1], ["a", 2], 7):
         with pytest.raises(ValueError, match="view"):
-            near_arguments({"at": [[0.5], [0.0]], "view": view}, moving)
-    asked = near_arguments({"at": [[0.5], [0.0]], "view": [-90, 200]}, moving)
-    assert asked["look"].view == (270, 180)
+            near_look({"at": [[0.5], [0.0]], "view": view}, moving)
+    asked = near_look({"at": [[0.5], [0.0]], "view": [-90, 200]}, moving)
+    assert asked.view == (270, 180)
 
 
 # Coordinates that another program found.
@@ -179,8 +179,8 @@ def test_the_report_shows_molecule_images_and_volumes_along_a_factor(given_page)
 
 
 def image(scene, source, at=((0.5,), (0.0,)), view=(0.0, 90.0), **given):
-    asked = {"factor": 0, "mode": "held", "count": 15, **given}
-    return scene.near(at, look=Viewpoint(view=view, source=source), **asked)
+    asked = {"mode": "held", "count": 15, **given}
+    return scene.near(Viewpoint(at, view=view, source=source, **asked))
 
 
 @pytest.mark.slow

@@ -1,11 +1,12 @@
 """Sentences about a run, and its report as plain text."""
 
+from copy import copy
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from manifactor import Evidence, ManifoldFactorizer
+from manifactor import Evidence
 from manifactor._support.parameters import Choice
 from manifactor.judging.measure import Measure
 from manifactor.judging.table import CRITERIA
@@ -22,7 +23,7 @@ SIZE = Measure(
 
 def changed(fit, **parts):
     """The same fit with another part."""
-    other = ManifoldFactorizer()
+    other = copy(fit)
     other.factorization_ = replace(fit.factorization_, **parts)
     return other
 
@@ -30,6 +31,16 @@ def changed(fit, **parts):
 def with_tests(fit, *tests):
     """The same fit with these tests only."""
     return changed(fit, evidence=replace(fit.evidence_, tests=tests))
+
+
+def said(fit, *about, **record):
+    """What is said of a fit about these."""
+    return words.sentences(words.describe(record, fit), *about)
+
+
+def table(fit, about, **record):
+    """The first table about something."""
+    return words.describe(record, fit)[about].tables[0]
 
 
 @pytest.mark.parametrize(
@@ -40,32 +51,29 @@ def with_tests(fit, *tests):
     ],
 )
 def test_the_verdict_has_the_shapes_of_the_fit_counted(torus, value, sentence):
-    assert words.verdict({}, with_tests(torus, SIZE.judge(value)))[0] == sentence
+    assert said(with_tests(torus, SIZE.judge(value)), "verdict")[0] == sentence
 
 
 @pytest.mark.medium
 def test_what_does_not_separate_is_not_judged_as_a_product(annulus):
     one = Evidence((JUDGE["commutator"](0.5, n_samples=1000),), sense="separable")
-    said = words.verdict({}, changed(annulus, evidence=one, factors=annulus.factors_[:1]))
-    assert said[0].startswith("No independent factors were found, as no coordinates separate;")
-    assert "product" not in " ".join(said)
+    verdict = said(changed(annulus, evidence=one, factors=annulus.factors_[:1]), "verdict")
+    assert verdict[0].startswith("No independent factors were found, as no coordinates separate;")
+    assert "product" not in " ".join(verdict)
 
 
 def test_failed_tests_are_counted_and_their_problems_told_with_options(torus):
     passed = with_tests(torus, SIZE.judge(20), SIZE.judge(30))
-    assert words.explanation({}, passed).startswith("All 2 tests were passed.")
-    failed = words.explanation({}, with_tests(torus, SIZE.judge(20), SIZE.judge(3)))
+    assert said(passed, "evidence")[0].startswith("All 2 tests were passed.")
+    (failed,) = said(with_tests(torus, SIZE.judge(20), SIZE.judge(3)), "evidence")
     assert failed.startswith("1 of 2 tests failed: 3 are few: raise --fit-samples, not `gain`.")
 
 
 def test_a_warning_takes_the_place_of_advice_to_use_the_coordinates(torus):
-    record = {"confounders": [{"name": "defocus", "factor": 1, "meaning": "it is defocus"}]}
-    assert "Use the coordinates" in words.verdict({}, torus)[-1]
-    assert words.verdict(record, torus)[-1].startswith("What to do: Read the warnings")
-
-
-def said(fit, *about, **record):
-    return words.sentences(words.describe(record, fit), *about)
+    found = {"name": "defocus", "factor": 1, "r2": 0.9, "p": 0.01, "meaning": "it is defocus"}
+    assert "Use the coordinates" in said(torus, "verdict")[-1]
+    advice = said(torus, "verdict", confounders=[found])[-1]
+    assert advice.startswith("What to do: Read the warnings")
 
 
 def test_samples_that_were_placed_only_are_told_from_fitted_ones(torus):
@@ -128,8 +136,7 @@ def test_paths_are_never_broken_in_text():
 def test_tests_show_noise_where_it_is_measured_and_failed_ones_come_first(torus):
     share = Measure("share", 0.2, at_most=True, meaning="what is shared", problem="")
     judged = (share.judge(0.01234, 0.005), SIZE.judge(1500), share.judge(np.nan))
-    table = words.tests_table({}, with_tests(torus, *judged))
-    assert table.rows == [
+    assert table(with_tests(torus, *judged), "evidence").rows == [
         ("share", "failed", "not measured", "at most 0.2", "what is shared"),
         ("share", "passed", "0.012 (noise 0.005)", "at most 0.2", "what is shared"),
         ("size", "passed", "1,500", "at least 10", "samples"),
@@ -137,20 +144,20 @@ def test_tests_show_noise_where_it_is_measured_and_failed_ones_come_first(torus)
 
 
 def test_what_the_caller_set_is_told_from_what_was_chosen(torus):
-    why = {name: why for name, _, why in words.choices_table({}, torus).rows}
+    why = {name: why for name, _, why in table(torus, "choices").rows}
     assert why["factors"] == "set by the caller"
     assert why["neighbours"] not in ("", "set by the caller")
     assert all(why.values())
     # A run's record has choices that the fit does not know.
-    record = {"choices": {"samples fitted": {"value": None, "why": "all"}}}
-    assert words.choices_table(record, torus).rows == [("samples fitted", "none", "all")]
+    choices = {"samples fitted": {"value": None, "why": "all"}}
+    assert table(torus, "choices", choices=choices).rows == [("samples fitted", "none", "all")]
 
 
 def test_a_preparation_is_shown_in_words(torus):
     prepared = Choice(Preparation(np.zeros(5), np.eye(5, 2), "why"), "noise")
     choices = {**torus.diffusion_.choices, "preparation": prepared}
     fit = changed(torus, diffusion=replace(torus.diffusion_, choices=choices))
-    values = {name: value for name, value, _ in words.choices_table({}, fit).rows}
+    values = {name: value for name, value, _ in table(fit, "choices").rows}
     assert values["preparation"] == "2 principal components"
 
 

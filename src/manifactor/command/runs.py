@@ -203,7 +203,7 @@ def explore(options: arguments.ExploreOptions) -> None:
         extra(package)
     # Imported here: no other command needs the explorer.
     from manifactor.views.explorer.scene import scene_of
-    from manifactor.views.explorer.server import application, listening, serve, warm_up
+    from manifactor.views.explorer.server import application, listening, serve
 
     folder = None if options.save_to is None else Path(options.save_to)
     if folder is not None:
@@ -218,7 +218,6 @@ def explore(options: arguments.ExploreOptions) -> None:
         for problem in filter(None, (each.problem() for each in shown)):
             note(problem)
         scene = scene_of(run, fit, shown)
-        warm_up(scene)
         port = bound.getsockname()[1]
         show(f"Open in a browser on this machine: http://127.0.0.1:{port}/?token={token}")
         tunnel = f"ssh -L {port}:127.0.0.1:{port} {os.environ.get('USER', 'you')}@{gethostname()}"

@@ -6,7 +6,7 @@ import numpy as np
 
 from manifactor._support.errors import extra
 from manifactor.cryoem.directions import SphereCells
-from manifactor.views.styles import LINE_MAP, MIDDLE, colour_bar, on_axes
+from manifactor.views.plots import LINE_MAP, MIDDLE, colour_bar, on_axes
 
 
 @on_axes

@@ -7,8 +7,8 @@ import math
 from base64 import b64encode
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 
@@ -38,7 +38,7 @@ def scale_bar(width: float) -> dict[str, float]:
 
 
 def svg_of(name: str, size: tuple[float, float], draw: Callable) -> str:
-    """Return the SVG of what `draw` draws on axes."""
+    """Return the SVG of what `draw` draws on axes of that many inches."""
     with plots.style(plots.PAGE):
         figure = plots.new_figure(*size)
         draw(figure.subplots())
@@ -46,18 +46,11 @@ def svg_of(name: str, size: tuple[float, float], draw: Callable) -> str:
 
 
 def panel(
-    name: str,
-    draw: Callable,
-    alt: str,
-    caption: str,
-    *,
-    size: tuple[float, float] = (3.3, 2.9),
-    kind: str = "",
-    scrolls: str = "",
+    name: str, draw: Callable, alt: str, caption: str, *of, size=(3.3, 2.9), **look: Any
 ) -> Figure:
-    """Return what `draw` draws on axes of that many inches."""
-    svg = svg_of(name, size, draw)
-    return Figure(caption, f"{alt} {caption}", svg, kind=kind, scrolls=scrolls)
+    """Return what `draw` draws of something, as a figure of that look."""
+    svg = svg_of(name, size, lambda ax: draw(ax, *of))
+    return Figure(caption, f"{alt} {caption}", svg, **look)
 
 
 def strip(
@@ -115,20 +108,22 @@ def embedding(fit: ManifoldFactorizer, f: int) -> Figure:
         text += f" Drawn: {count:,} of {total:,} fitted samples."
     name = plots.COLOURED[factor.topology]
     alt = f"Cloud of {count:,} samples on factor {f + 1}, {factor.shape}, coloured by {name}."
-    draw = partial(_untitled, plots.embedding, fit=fit, factor=f)
-    return replace(panel(f"embedding{f + 1}", draw, "", text, kind="cloud"), alt=alt)
-
-
-def _untitled(draw: Callable, ax, **of) -> None:
-    # The page has the title as a heading.
-    draw(ax, **of).set_title("")
+    drawing = _cloud("embedding", plots.embedding, "", text, fit, f)
+    return replace(drawing, alt=alt)
 
 
 def confidence(fit: ManifoldFactorizer, f: int) -> Figure:
     """Return the samples on a factor, coloured by confidence."""
-    draw = partial(_untitled, plots.confidence, fit=fit, factor=f)
     alt = f"The samples on factor {f + 1} coloured by confidence from 0 to 1."
-    return panel(f"confidence{f + 1}", draw, alt, _confidence_sentence(fit, f), kind="cloud")
+    return _cloud("confidence", plots.confidence, alt, _confidence_sentence(fit, f), fit, f)
+
+
+def _cloud(name: str, draw: Callable, alt: str, text: str, fit, f: int) -> Figure:
+    def untitled(ax) -> None:
+        # The page has the title as a heading.
+        draw(ax, fit, f).set_title("")
+
+    return panel(f"{name}{f + 1}", untitled, alt, text, kind="cloud")
 
 
 def is_doubtful(fit: ManifoldFactorizer, f: int) -> bool:
@@ -157,7 +152,7 @@ def histogram(fit: ManifoldFactorizer, f: int) -> Figure:
         f"{len(counts)} bins."
     )
     alt = f"Histogram of the coordinate on factor {f + 1}."
-    return panel(f"histogram{f + 1}", partial(plots.coordinate, fit=fit, factor=f), alt, text)
+    return panel(f"histogram{f + 1}", plots.coordinate, alt, text, fit, f)
 
 
 def torus(fit: ManifoldFactorizer) -> Figure:
@@ -167,15 +162,15 @@ def torus(fit: ManifoldFactorizer) -> Figure:
         "sides are the same."
     )
     alt = f"Parallelogram of samples: {fit.evidence_.symmetries}."
-    return panel("torus", partial(plots.torus, fit=fit), alt, text)
+    return panel("torus", plots.torus, alt, text, fit)
 
 
 def free_energy(place: Place, f: int) -> Figure:
     """Return the free energy along a factor whose coordinates have deviations."""
     found = landscape([place])
     text = f"Free energy along the factor, corrected for deviations: {found} (band: two of them)."
-    draw = partial(plots.landscape, found=found, factors=[f + 1])
-    return panel(f"landscape{f + 1}", draw, f"Curve over factor {f + 1}.", text)
+    alt = f"Curve over factor {f + 1}."
+    return panel(f"landscape{f + 1}", plots.landscape, alt, text, found, [f + 1])
 
 
 def curves(found: Loadings, f: int) -> Figure | None:
@@ -187,8 +182,8 @@ def curves(found: Loadings, f: int) -> Figure | None:
         f"Means of the columns that factor {f + 1} moves most, in standard deviations of each, "
         "with the other factors averaged over."
     )
-    draw, alt = partial(plots.curves, fit=found, factor=f), f"Curves of {leading}."
-    return panel(f"curves{f + 1}", draw, alt, text, size=(4.4, 3.1), kind="turned")
+    look: dict[str, Any] = {"size": (4.4, 3.1), "kind": "turned"}
+    return panel(f"curves{f + 1}", plots.curves, f"Curves of {leading}.", text, found, f, **look)
 
 
 # Of all factors.
@@ -214,8 +209,8 @@ def _joint(fit: ManifoldFactorizer, one: int, other: int) -> Figure:
     pair = f"Factors {one + 1} and {other + 1}"
     text = f"{pair}: the coordinate on one predicts {told:.0%} of the other."
     alt = f"Joint histogram of {len(fit.spectrum_.weights):,} samples."
-    draw = partial(plots.joint, fit=fit, one=one, other=other)
-    return panel(f"joint{one + 1}-{other + 1}", draw, alt, text, kind="turned")
+    name = f"joint{one + 1}-{other + 1}"
+    return panel(name, plots.joint, alt, text, fit, one, other, kind="turned")
 
 
 def separation(fit: ManifoldFactorizer) -> Section:
@@ -225,10 +220,10 @@ def separation(fit: ManifoldFactorizer) -> Section:
         return Section("separation")
     text = "Lines of constant coordinates, in the colour of the factor that they follow."
     alt = f"{plots.drawn(len(fit.spectrum_.weights)):,} samples with lines along both factors."
-    shown = [panel("web", partial(plots.web, fit=fit), alt, text, kind="turned")]
+    shown = [panel("web", plots.web, alt, text, fit, kind="turned")]
     if fit.verdict_ == "separable" and len(found.length):
         alt = "Curve of lengths along one factor over the coordinate on the other."
-        shown.append(panel("warp", partial(plots.warp, fit=fit), alt, str(found)))
+        shown.append(panel("warp", plots.warp, alt, str(found), fit))
     elif fit.verdict_ == "separable":
         shown = [replace(shown[0], caption=f"{text} {found}")]
     note = (
@@ -257,6 +252,13 @@ def loadings(fit: ManifoldFactorizer, found: Loadings) -> Section:
 
 def spectrum(fit: ManifoldFactorizer) -> Figure:
     """Return the eigenvalues by factor."""
+    text, alt = spectrum_in_words(fit), "Eigenvalues by factor."
+    look: dict[str, Any] = {"size": (5.2, 2.7), "kind": "broad", "scrolls": "Spectrum"}
+    return panel("spectrum", plots.spectrum, alt, text, fit, **look)
+
+
+def spectrum_in_words(fit: ManifoldFactorizer) -> str:
+    """Return how many eigenvalues there are, their range, and how many each factor has."""
     # Without the constant function.
     values = fit.spectrum_.eigenvalues[1:]
     owner = owners(fit.spectrum_, fit.factorization_.coefficients)[1:]
@@ -271,8 +273,7 @@ def spectrum(fit: ManifoldFactorizer) -> Figure:
     if not counts.any():
         # Those of a sum have functions of their own.
         text = f"{text.partition(' Filled')[0]} None of them is assigned to a factor."
-    draw, alt = partial(plots.spectrum, fit=fit), "Eigenvalues by factor."
-    return panel("spectrum", draw, alt, text, size=(5.2, 2.7), kind="broad", scrolls="Spectrum")
+    return text
 
 
 def angles(fit: ManifoldFactorizer) -> list[Figure]:
@@ -288,8 +289,7 @@ def angles(fit: ManifoldFactorizer) -> list[Figure]:
         # The cells that a product leaves empty.
         between = values[owner[:, None] != owner]
         text += f": at most {between.max():.2f} between different factors"
-    draw = partial(plots.angles, fit=fit)
-    return [panel("angles", draw, "Matrix of angles.", f"{text}.", kind="turned")]
+    return [panel("angles", plots.angles, "Matrix of angles.", f"{text}.", fit, kind="turned")]
 
 
 def bandwidth(fit: ManifoldFactorizer) -> Figure:
@@ -302,5 +302,4 @@ def bandwidth(fit: ManifoldFactorizer) -> Figure:
         f"{2 * curve.slopes[steepest]:.2f} dimensions before the correction for "
         f"finitely many neighbours; {curve.value:.3g} is used."
     )
-    draw = partial(plots.bandwidth, fit=fit)
-    return panel("bandwidth", draw, "Curve of the kernel sum's slope.", text)
+    return panel("bandwidth", plots.bandwidth, "Curve of the kernel sum's slope.", text, fit)

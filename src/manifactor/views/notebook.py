@@ -10,7 +10,7 @@ import numpy as np
 
 from manifactor._support.values import ceil_div
 from manifactor.views import words
-from manifactor.views.styles import colour
+from manifactor.views.plots import colour
 
 # Text and lines take the colours of the notebook, light or dark.
 STYLE = (

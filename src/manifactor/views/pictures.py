@@ -7,7 +7,7 @@ and in that it plays for ever.
 
 import io
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -70,7 +70,7 @@ def grid_picture(
         lines.append(_captions("columns", columns, n_columns, width))
     if rows is None:
         return _picture(lines)
-    corner = np.full((len(lines[-1][0]), MIN_TILE), PAPER)
+    corner = np.full((len(lines[-1][0]), MIN_TILE), PAPER, dtype=np.uint8)
     names = [*_captions("rows", rows, n_rows, MIN_TILE, height), corner]
     return _picture([[name, *line] for name, line in zip(names, lines, strict=False)])
 
@@ -156,19 +156,20 @@ def require_images(images: np.ndarray, n_axes: int) -> np.ndarray:
 
 def _picture(rows: Sequence[np.ndarray | Sequence[np.ndarray]]) -> np.ndarray:
     """Return rows of tiles on paper, with gaps between them and a margin of 6 pixels."""
+    image = extra("PIL.Image")
     width = max(sum(tile.shape[1] + GAP for tile in row) for row in rows)
     height = sum(len(row[0]) + GAP for row in rows)
-    picture = np.full((height - GAP + 12, width - GAP + 12, 3), PAPER, dtype=np.uint8)
+    in_colour = any(tile.ndim == 3 for row in rows for tile in row)
+    size = (width - GAP + 12, height - GAP + 12)
+    picture = image.new("RGB" if in_colour else "L", size, "white")
     y = 6
     for row in rows:
         x = 6
         for tile in row:
-            shown = tile if tile.ndim == 3 else tile[..., None]
-            picture[y:, x:][: len(tile), : tile.shape[1]] = shown
+            picture.paste(image.fromarray(tile), (x, y))
             x += tile.shape[1] + GAP
         y += len(row[0]) + GAP
-    in_colour = any(tile.ndim == 3 for row in rows for tile in row)
-    return picture if in_colour else picture[..., 0]
+    return np.asarray(picture)
 
 
 def _captions(
@@ -262,15 +263,6 @@ def _gif_bytes(frames: np.ndarray, seconds_per_frame: float) -> bytes | None:
 MOVIES = {".gif": _gif_bytes, ".mp4": mp4_bytes}
 
 
-def _frames(images: np.ndarray, circular: bool) -> np.ndarray:
-    images = require_images(images, 3)
-    filled = ~constant_images(images)
-    # If all are empty, one blank frame is still a file that can be opened.
-    shown = enlarged(images[filled] if filled.any() else images[:1], 216)
-    # On the way back neither end is shown twice.
-    return shown if circular else np.concatenate([shown, shown[-2:0:-1]])
-
-
 def write_movie(
     path: Path | str, images: np.ndarray, *, circular: bool, seconds_per_frame: float = 0.1
 ) -> None:
@@ -288,7 +280,8 @@ def write_movie(
         raise ValueError(f"`path` must end in {' or '.join(MOVIES)}; got {str(path)!r}.")
     # Browsers slow down what asks for less than two hundredths of a second.
     require_number("seconds_per_frame", seconds_per_frame, low=0.02, high=10)
-    content = MOVIES[kind](_frames(images, circular), seconds_per_frame)
+    made = movie_bytes(images, circular=circular, seconds_per_frame=seconds_per_frame, kinds=[kind])
+    content = made.get(kind)
     if content is None:
         raise ValueError(
             f"{path} cannot be written: an MP4 must have two images or more, and the "
@@ -298,11 +291,21 @@ def write_movie(
 
 
 def movie_bytes(
-    images: np.ndarray, *, circular: bool, seconds_per_frame: float = 0.1
+    images: np.ndarray,
+    *,
+    circular: bool,
+    seconds_per_frame: float = 0.1,
+    kinds: Iterable[str] = MOVIES,
 ) -> dict[str, bytes]:
-    """Return images as a GIF that plays for ever, and as an MP4 that plays once."""
-    frames = _frames(images, circular)
-    made = {kind: encode(frames, seconds_per_frame) for kind, encode in MOVIES.items()}
+    """Return images as a GIF that plays for ever, and as an MP4 that plays once, by ending."""
+    images = require_images(images, 3)
+    filled = ~constant_images(images)
+    # If all are empty, one blank frame is still a file that can be opened.
+    frames = enlarged(images[filled] if filled.any() else images[:1], 216)
+    if not circular:
+        # On the way back neither end is shown twice.
+        frames = np.concatenate([frames, frames[-2:0:-1]])
+    made = {kind: MOVIES[kind](frames, seconds_per_frame) for kind in kinds}
     return {kind: content for kind, content in made.items() if content is not None}
 
 

@@ -1,12 +1,19 @@
-"""Drawings of fits and arrays, all in one style.
+"""Drawings of fits and arrays, all in one style, and the files that they become.
+
+The colours can be told apart in print and by colour-blind readers: purple to orange through white
+for functions, viridis for intervals, a cyclic map for circles, and the palette of Okabe and Ito for
+categories.
 
 Each takes the Axes to draw on first, or as `ax=`, and returns them; without, it makes new ones of
 pyplot. A `fit` is a fitted `ManifoldFactorizer`, and its factors count from 0.
 """
 
-from collections.abc import Mapping, Sequence
+import io
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import astuple, dataclass
-from functools import partial
+from functools import partial, wraps
 from typing import Any
 
 import numpy as np
@@ -18,30 +25,108 @@ from manifactor.factors.factor import angle_matrix, owners
 from manifactor.runs.places import Place
 from manifactor.views.pictures import as_grey
 from manifactor.views.pictures import write_movie as write_movie
-from manifactor.views.styles import (  # noqa: F401 - some of them for users
-    CATEGORIES,
-    CLEAR,
-    COLOURED,
-    CYCLE,
-    FUNCTION_MAP,
-    GREY,
-    INK,
-    LINE_MAP,
-    PAGE,
-    SHARE_MAP,
-    STYLE,
-    PlotSettings,
-    circle_map,
-    clear_picture,
-    colour,
-    colour_bar,
-    file_bytes,
-    new_figure,
-    on_axes,
-    picture,
-    style,
-    svg,
-)
+
+# Okabe and Ito: the colours of factors, in order.
+CATEGORIES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+FUNCTION_MAP, LINE_MAP, SHARE_MAP = "PuOr", "viridis", "Blues"
+# Cyclic in hue and in lightness; no colour is lost on white or on black.
+CYCLE = ("#2f7fc1", "#8fd0a8", "#dd7a25", "#6a3d6e", "#2f7fc1")
+GREY = "#666666"
+# Stands for the text colour of the page, which `svg` puts in its place.
+INK = "#010203"
+_LARGE = ("font.size", "axes.titlesize", "axes.labelsize")
+_SMALL = ("xtick.labelsize", "ytick.labelsize", "legend.fontsize")
+_INKED = ("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color")
+STYLE = {
+    **dict.fromkeys(_LARGE, 8),
+    **dict.fromkeys(_SMALL, 7),
+    **dict.fromkeys(("axes.spines.top", "axes.spines.right"), False),
+    **dict.fromkeys(("axes.linewidth", "xtick.major.width", "ytick.major.width"), 0.6),
+    "pdf.fonttype": 42,  # letters stay letters
+}
+# What the colours of the samples on a factor show, by its topology. A surface has no single
+# coordinate to colour by.
+COLOURED = {"circle": "angle, degrees", "interval": "coordinate", "other": "first direction"}
+# Of drawings among text of 16 pixels.
+PAGE = {
+    **STYLE,
+    **dict.fromkeys(_LARGE, 9),
+    **dict.fromkeys(_SMALL, 8.5),
+    **dict.fromkeys(_INKED, INK),
+    "svg.fonttype": "none",
+    # Ids are hashes: with a fixed salt the same drawing gives the same bytes.
+    "svg.hashsalt": "manifactor",
+}
+# Read as well on white as on black: contrast 4.3 and 4.9.
+MIDDLE = "#7a7a7a"
+# Of pictures without a background, which may be shown on either.
+CLEAR = {**STYLE, **dict.fromkeys(_INKED, MIDDLE)}
+
+
+@dataclass(frozen=True)
+class PlotSettings:
+    """Settings of the drawings."""
+
+    # Dots per inch of .png files, and of the clouds of points inside drawings.
+    resolution: int = 160
+
+    # Of a histogram, along each axis.
+    bins: int = 40
+
+
+@contextmanager
+def style(settings: dict = STYLE) -> Iterator[None]:
+    """Draw and save in one style, whatever the user's own settings of matplotlib.
+
+    Styles are `STYLE`, `PAGE`, of drawings that `svg` saves, and `CLEAR`.
+    """
+    matplotlib = extra("matplotlib")
+    # Where figures are shown is the user's choice, and is no part of a style.
+    chosen = {"backend", "interactive"}
+    plain = {name: each for name, each in matplotlib.rcParamsDefault.items() if name not in chosen}
+    with matplotlib.rc_context({**plain, **settings}):
+        yield
+
+
+def new_figure(width: float, height: float):
+    """Return an empty Figure of that many inches, not registered with pyplot."""
+    figure = extra("matplotlib.figure").Figure
+    return figure(figsize=(width, height), layout="constrained")
+
+
+def on_axes(draw: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a drawing that returns its axes, which may be given first, by name or not at all."""
+
+    @wraps(draw)
+    def drawn(*given, ax=None, **named):
+        if given and isinstance(given[0], extra("matplotlib.axes").Axes):
+            ax, given = given[0], given[1:]
+        if ax is None:
+            ax = extra("matplotlib.pyplot").figure(layout="constrained").subplots()
+        draw(ax, *given, **named)
+        return ax
+
+    return drawn
+
+
+def colour_bar(ax, mappable, label: str):
+    """Draw the scale of the colours beside the axes; return it."""
+    bar = ax.figure.colorbar(mappable, ax=ax, label=label, shrink=0.8, pad=0.02)
+    bar.outline.set_visible(False)
+    # An image, like the cloud: a dark page filters the colours of both alike.
+    bar.solids.set_rasterized(True)
+    return bar
+
+
+def circle_map():
+    """Return the colour map of coordinates on a circle, the same at both ends."""
+    colours = extra("matplotlib.colors")
+    return colours.LinearSegmentedColormap.from_list("cycle", CYCLE)
+
+
+def colour(factor: int) -> str:
+    """Return the colour of a factor, counted from 0; the same in all drawings."""
+    return CATEGORIES[factor % len(CATEGORIES)]
 
 
 def __getattr__(name: str) -> Any:
@@ -53,6 +138,10 @@ def __getattr__(name: str) -> Any:
 # Of arrays.
 
 
+# Points of a scatter plot: more take time and change nothing that is seen.
+MOST_POINTS = 10_000
+
+
 @on_axes
 def points(
     ax,
@@ -62,11 +151,10 @@ def points(
     cmap=LINE_MAP,
     limits: tuple[float, float] | None = None,
     size: float = 1.5,
-    settings: PlotSettings = PlotSettings(),
 ):
     """Draw samples, (n, 2), coloured by one value each.
 
-    No axes are shown. Samples beyond `settings.most_points` are thinned.
+    No axes are shown. More than 10,000 samples are thinned.
 
     Parameters
     ----------
@@ -76,21 +164,21 @@ def points(
         Area of a point, in square points.
     """
     low, high = limits or (values.min(), values.max())
-    shown = _thin(len(xy), settings)
+    shown = _thinned(len(xy))
     # Ten thousand circles would make the file large and slow to show.
     look = {"cmap": cmap, "vmin": low, "vmax": high, "linewidths": 0, "rasterized": True}
     ax.scatter(*xy[shown].T, c=values[shown], s=size, **look)
     _bare(ax)
 
 
-def drawn(n_samples: int, *, settings: PlotSettings = PlotSettings()) -> int:
+def drawn(n_samples: int) -> int:
     """Return how many of the samples `points` draws."""
-    return len(range(n_samples)[_thin(n_samples, settings)])
+    return len(range(n_samples)[_thinned(n_samples)])
 
 
-def _thin(n_samples: int, settings: PlotSettings) -> slice:
+def _thinned(n_samples: int) -> slice:
     """Return which samples are drawn: every so many, so that a drawing is the same each time."""
-    return slice(None, None, ceil_div(n_samples, settings.most_points))
+    return slice(None, None, ceil_div(n_samples, MOST_POINTS))
 
 
 def _bare(ax):
@@ -101,19 +189,12 @@ def _bare(ax):
 
 
 @on_axes
-def function(
-    ax,
-    xy: np.ndarray,
-    values: np.ndarray,
-    *,
-    title: str = "",
-    settings: PlotSettings = PlotSettings(),
-):
+def function(ax, xy: np.ndarray, values: np.ndarray, *, title: str = ""):
     """Draw a function over two true coordinates of the samples; zero is white."""
     # Not the largest value: a few large ones would leave the others pale. A function that is zero
     # everywhere still needs limits.
     most = float(np.quantile(np.abs(values), 0.99)) or 1.0
-    points(ax, xy, values, cmap=FUNCTION_MAP, limits=(-most, most), settings=settings)
+    points(ax, xy, values, cmap=FUNCTION_MAP, limits=(-most, most))
     ax.set_title(title, pad=2)
 
 
@@ -139,14 +220,7 @@ def place(ax, embedding: np.ndarray, truth: np.ndarray):
 
 
 @on_axes
-def matrix(
-    ax,
-    values: np.ndarray,
-    *,
-    groups: Sequence[int] = (),
-    numbers: bool = False,
-    settings: PlotSettings = PlotSettings(),
-):
+def matrix(ax, values: np.ndarray, *, groups: Sequence[int] = (), numbers: bool = False):
     """Draw a matrix of numbers from 0 to 1.
 
     Parameters
@@ -165,9 +239,9 @@ def matrix(
         if not numbers:
             ax.axvline(edge, color=CATEGORIES[1], linewidth=1)
     for (row, column), value in np.ndenumerate(values) if numbers else ():
-        # Not plain black and white, which `svg` would replace by the page's colours: the cell is
-        # the background here, not the page.
-        ink = "#fefefe" if value > settings.dark_cell else "#111111"
+        # Light in dark cells. Not plain black and white, which `svg` would replace by the page's
+        # colours: the cell is the background here, not the page.
+        ink = "#fefefe" if value > 0.6 else "#111111"
         ax.text(column, row, f"{value:.2f}", ha="center", va="center", fontsize=6, color=ink)
     ax.spines[:].set_visible(True)
     ax.tick_params(length=0)
@@ -298,14 +372,7 @@ def angles(ax, fit):
 
 @on_axes
 def embedding(
-    ax,
-    fit,
-    factor: int,
-    *,
-    values: np.ndarray | None = None,
-    label: str = "",
-    scale: bool = True,
-    settings: PlotSettings = PlotSettings(),
+    ax, fit, factor: int, *, values: np.ndarray | None = None, label: str = "", scale: bool = True
 ):
     """Draw the samples on a factor.
 
@@ -335,7 +402,7 @@ def embedding(
     look: dict[str, Any] = {"size": float(np.clip(9000 / len(xy), 1.5, 5.0))}
     if cyclic:
         look |= {"cmap": circle_map(), "limits": (0, 2 * np.pi)}
-    points(ax, xy, values, settings=settings, **look)
+    points(ax, xy, values, **look)
     ax.set_title(f"factor {factor + 1}: {found.shape}", color=colour(factor))
     if scale:
         bar = colour_bar(ax, ax.collections[-1], label or COLOURED[found.topology])
@@ -352,32 +419,27 @@ def embedding(
 
 
 @on_axes
-def confidence(ax, fit, factor: int, *, settings: PlotSettings = PlotSettings()):
+def confidence(ax, fit, factor: int):
     """Draw the samples on a factor, coloured by confidence from 0 to 1."""
     sure = fit.factors_[factor].confidence
-    embedding(ax, fit, factor, values=sure, label="confidence", settings=settings)
+    embedding(ax, fit, factor, values=sure, label="confidence")
     # The same colours for every factor, however sure its coordinates are.
     ax.collections[-1].set_clim(0, 1)
 
 
 @on_axes
-def deviation(ax, place: Place, *, settings: PlotSettings = PlotSettings()):
+def deviation(ax, place: Place):
     """Draw the deviation of every coordinate on a factor of a run of all views."""
     spread = place.displayed_deviation
     if spread is None:
         return nothing(ax, "the deviation of these coordinates is not known")
-    circle = place.topology == "circle"
-    points(
-        ax,
-        np.column_stack([place.displayed, spread]),
-        place.displayed,
-        cmap=circle_map() if circle else LINE_MAP,
-        limits=(0, 360) if circle else (0, 1),
-        settings=settings,
-    )
-    unit = _DEGREES if circle else ""
-    ax.set(xlabel=f"coordinate{unit}", ylabel=f"deviation{unit}", ylim=(0, None))
-    ax.set_xticks(np.arange(0, 361, 90) if circle else (0, 0.5, 1))
+    cmap, ticks = LINE_MAP, np.array([0, 0.5, 1])
+    if place.topology == "circle":
+        cmap, ticks = circle_map(), np.arange(0, 361, 90)
+    xy = np.column_stack([place.displayed, spread])
+    points(ax, xy, place.displayed, cmap=cmap, limits=(0, ticks[-1]))
+    *_, unit = _DISPLAYED[place.topology]
+    ax.set(xlabel=f"coordinate{unit}", ylabel=f"deviation{unit}", ylim=(0, None), xticks=ticks)
     ax.yaxis.set_major_locator(extra("matplotlib.ticker").MaxNLocator(4))
     ax.spines[["left", "bottom"]].set_visible(True)
 
@@ -465,7 +527,7 @@ def warp(ax, fit):
 
 
 @on_axes
-def web(ax, fit, *, xy: np.ndarray | None = None, settings: PlotSettings = PlotSettings()):
+def web(ax, fit, *, xy: np.ndarray | None = None):
     """Draw the samples and lines along two factors.
 
     A line has the colour of the factor that it follows; the coordinate on the other
@@ -482,7 +544,7 @@ def web(ax, fit, *, xy: np.ndarray | None = None, settings: PlotSettings = PlotS
     if xy is None and fit.diffusion_.points is None:
         return nothing(ax, "distances do not tell where samples are drawn")
     xy = _plane(fit.diffusion_.points) if xy is None else np.asarray(xy, float)
-    shown = _thin(len(xy), settings)
+    shown = _thinned(len(xy))
     ax.scatter(*xy[shown].T, s=1.5, color="#c8c8c8", linewidths=0, rasterized=True)
     # Fewer samples are predicted better, but leave lines rough.
     window = min(max(fit.inverse_neighbors(xy).value, 24), len(xy))
@@ -728,3 +790,74 @@ def _show_in_notebook(figure) -> None:
         png = file_bytes(figure, "png", PlotSettings())
     extra("IPython.display").display_png(png, raw=True)
     pyplot.close(figure)
+
+
+# Figures as the bytes of picture files, and as SVG inside a page of HTML.
+
+
+def picture(figure, *, settings: PlotSettings = PlotSettings()) -> dict[str, bytes]:
+    """Return a figure as the bytes of a .pdf and of a .png file, by suffix.
+
+    In the .pdf file text and lines are vectors; clouds of points are images.
+    """
+    figure.draw_without_rendering()
+    # The layout is computed: once for both files.
+    figure.set_layout_engine("none")
+    # Without its date, the same figure gives the same bytes.
+    vector = file_bytes(figure, "pdf", settings, metadata={"CreationDate": None})
+    pixels = io.BytesIO(file_bytes(figure, "png", settings))
+    image = extra("PIL.Image").open(pixels).convert("RGB")
+    small = io.BytesIO()
+    # One byte for each colour, with one value left for transparency.
+    image.quantize(255, dither=0).save(small, format="PNG", optimize=True)
+    return {".pdf": vector, ".png": small.getvalue()}
+
+
+def clear_picture(figure, suffix: str, *, settings: PlotSettings = PlotSettings()) -> bytes:
+    """Return a figure, drawn in the style `CLEAR`, as a .png, .svg or .pdf without background."""
+    return file_bytes(figure, suffix.removeprefix("."), settings, transparent=True)
+
+
+def file_bytes(figure, kind: str, settings: PlotSettings, **options) -> bytes:
+    """Return a figure as the content of a file."""
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format=kind, dpi=settings.resolution, **options)
+    return buffer.getvalue()
+
+
+def svg(figure, name: str, *, settings: PlotSettings = PlotSettings()) -> str:
+    """Return a figure, drawn in the style `PAGE`, as an SVG element for a page of HTML.
+
+    Text and axes take the text colour of the page. Factors and grey take its variables
+    ``--category-1`` ... and ``--soft`` where it has them. The background is
+    transparent. Clouds of points are images. The name is a prefix of the ids inside, so that
+    those of two drawings in one page differ.
+    """
+    no_metadata = dict.fromkeys(("Creator", "Date", "Format", "Type"))
+    text = file_bytes(figure, "svg", settings, transparent=True, metadata=no_metadata).decode()
+    # A style element would apply to the whole page.
+    text = re.sub(r"<!--.*?-->|<style.*?</style>", "", text, flags=re.DOTALL)
+    text = _with_prefixed_ids(text, name)
+    # The last category is black, which is lost on a dark page.
+    for number, category in enumerate(map(str.lower, CATEGORIES[:-1]), start=1):
+        text = text.replace(category, f"var(--category-{number}, {category})")
+    text = text.replace(GREY, f"var(--soft, {GREY})")
+    text = text.replace(INK, "currentColor").replace("#000000", "currentColor")
+    text = re.sub(r"(font: [^']*)'[^;\"]*", r"\1system-ui, sans-serif", text)
+    box = re.search(r'viewBox="[^"]*"', text)
+    assert box is not None
+    # The element without its namespaces.
+    body = text[text.index(">", text.index("<svg")) + 1 :].strip()
+    body = re.sub(r"\n *", "\n", body)
+    return f'<svg {box[0]} style="stroke-linejoin: round; fill: currentColor">{body}'
+
+
+def _with_prefixed_ids(text: str, name: str) -> str:
+    """Return the drawing with a prefix on ids that are referred to, and no others."""
+    used = set(re.findall(r'(?:url\(#|href="#)([^")]+)', text))
+
+    def prefixed(found: re.Match) -> str:
+        return f' id="{name}-{found[1]}"' if found[1] in used else ""
+
+    text = re.sub(r' id="([^"]*)"', prefixed, text)
+    return re.sub(r'(url\(#|href="#)', rf"\g<1>{name}-", text)

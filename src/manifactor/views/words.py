@@ -1,6 +1,6 @@
 """A run in words: sentences and tables for the page, and the whole report as plain text."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from textwrap import fill
 from typing import Any
@@ -9,7 +9,7 @@ import numpy as np
 
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.estimators.arrays import in_pixels
-from manifactor.judging.evidence import TEXT_WIDTH, WHAT_TO_DO, percent, wrapped
+from manifactor.judging.evidence import TEXT_WIDTH, WHAT_TO_DO, Evidence, percent, wrapped
 from manifactor.runs.folder import run_evidence
 from manifactor.runs.options import FitOptions, flags_of, in_options
 from manifactor.views.sections import Section, Table, additions
@@ -17,52 +17,71 @@ from manifactor.views.sections import Section, Table, additions
 
 def report_text(record: dict, fit: ManifoldFactorizer) -> str:
     """Return the report of a run as plain text."""
-    sections = describe(record, fit)
+    about = describe(record, fit)
     introduction = [
         f"{record.get('command', 'run')} of {record.get('input', 'unknown input')}",
         "",
-        summary(record, fit),
+        _summary(record, fit, about),
         "",
-        *(fill(text, TEXT_WIDTH) for text in sections["evidence"].sentences),
+        *_filled(about["evidence"].sentences),
         *_moved_columns(record, fit),
-        *sentences(sections, "samples", "preparation"),
-        *_plain(sections["findings"]),
-        *sections["properties"].sentences,
+        *sentences(about, "samples", "preparation"),
+        *_filled(about["findings"].sentences),
+        *about["properties"].sentences,
     ]
-    tables = [table for section in sections.values() for table in section.tables if table.rows]
+    tables = [table for section in about.values() for table in section.tables if table.rows]
     texts = [table.as_text(TEXT_WIDTH) for table in tables]
     return "\n\n".join(["\n".join(introduction), *texts]) + "\n"
 
 
 def found_text(record: dict, fit: ManifoldFactorizer) -> str:
     """Return verdict, factors and samples in words."""
-    sections = describe(record, fit)
-    about = sentences(sections, *about_samples(record, fit))
-    return "\n".join([summary(record, fit), *_plain(sections["findings"]), *about])
+    about = describe(record, fit)
+    findings, samples = _filled(about["findings"].sentences), about_samples(about, record, fit)
+    return "\n".join([_summary(record, fit, about), *findings, *samples])
 
 
-def _plain(section: Section) -> list[str]:
-    """Return the sentences of a section as lines of plain text."""
+def _filled(texts: Sequence[str]) -> list[str]:
+    """Return sentences as lines of plain text."""
     # Terminals may not have the character.
-    texts = [text.replace("°", " degrees") for text in section.sentences]
-    return [fill(text, TEXT_WIDTH) for text in texts]
+    return [fill(text.replace("°", " degrees"), TEXT_WIDTH) for text in texts]
+
+
+def _summary(record: dict, fit: ManifoldFactorizer, about: Mapping[str, Section]) -> str:
+    """Return verdict and factors as lines of plain text."""
+    said = [f"Verdict: {run_evidence(fit, record).summary}.", *about["verdict"].sentences]
+    said += [
+        f"Factor {number}: {factor.shape}, median confidence {np.median(factor.confidence):.2f}."
+        for number, factor in enumerate(fit.factors_, start=1)
+    ]
+    # A command stays on one line, to be copied.
+    return "\n".join(text if " manifactor " in text else wrapped(text) for text in said)
 
 
 def describe(record: dict, fit: ManifoldFactorizer) -> dict[str, Section]:
     """Return all that is said of a result, by what it is about."""
-    evidence = [tests_table(record, fit), leakage_table(fit)]
+    evidence, warnings = run_evidence(fit, record), _warnings(record)
+    # Evidence speaks of parameters of the library; a report is for those who type options.
+    explanation, *verdict = (
+        in_options(text, flags_of(FitOptions()))
+        for text in (evidence.explanation, *evidence.sentences)
+    )
+    if warnings:
+        # A factor that may be no motion is not to be used yet.
+        verdict = [text for text in verdict if not text.startswith(WHAT_TO_DO)]
+        verdict.append(f"{WHAT_TO_DO}Read the warnings before you use the coordinates.")
     seconds = [(stage, f"{value:.2f}") for stage, value in fit.timings_.items()]
     by_stage = Table("Seconds of the fit, by stage", ("stage", "seconds"), seconds)
     own = [
-        Section("verdict", verdict(record, fit)),
-        Section("warnings", warnings(record)),
+        Section("verdict", verdict),
+        Section("warnings", warnings),
         Section("samples", [_samples_sentence(record, fit)]),
-        Section("evidence", [explanation(record, fit)], evidence),
-        Section("properties", _confounder_sentences(record), [confounders_table(record)]),
+        Section("evidence", [explanation], [_tests_table(evidence), _leakage_table(evidence)]),
+        _properties(record),
         Section("preparation"),
         Section("findings"),
         Section("computation", tables=[_computation_table(fit)]),
-        Section("choices", tables=[choices_table(record, fit)]),
+        Section("choices", tables=[_choices_table(record, fit)]),
         Section("conditions", tables=[_conditions_table(record), by_stage]),
     ]
     added = [section for addition in additions() for section in addition.about(record, fit)]
@@ -74,42 +93,12 @@ def sentences(sections: Mapping[str, Section], *about: str) -> list[str]:
     return [text for name in about for text in sections[name].sentences]
 
 
-def about_samples(record: dict, fit: ManifoldFactorizer) -> tuple[str, ...]:
-    """Return the sections on samples: how many there are, only if not all were fitted."""
-    if record.get("n_samples", 0) > len(fit.spectrum_.weights):
-        return "preparation", "samples", "properties"
-    return "preparation", "properties"
-
-
-def summary(record: dict, fit: ManifoldFactorizer) -> str:
-    """Return verdict and factors in words."""
-    said = [f"Verdict: {run_evidence(fit, record).summary}.", *verdict(record, fit)]
-    factors = [
-        f"Factor {number}: {factor.shape}, median confidence {np.median(factor.confidence):.2f}."
-        for number, factor in enumerate(fit.factors_, start=1)
-    ]
-    # A command stays on one line, to be copied.
-    return "\n".join(text if " manifactor " in text else wrapped(text) for text in said + factors)
-
-
-def verdict(record: dict, fit: ManifoldFactorizer) -> list[str]:
-    """Return the verdict in three sentences, for those who type commands."""
-    said = [_with_options(text) for text in run_evidence(fit, record).sentences]
-    if not warnings(record):
-        return said
-    # A factor that may be no motion is not to be used yet.
-    said = [text for text in said if not text.startswith(WHAT_TO_DO)]
-    return [*said, f"{WHAT_TO_DO}Read the warnings before you use the coordinates."]
-
-
-def explanation(record: dict, fit: ManifoldFactorizer) -> str:
-    """Return the tests and numbers behind the verdict, for those who type commands."""
-    return _with_options(run_evidence(fit, record).explanation)
-
-
-def _with_options(text: str) -> str:
-    """Return a text of the evidence, which speaks of parameters, with options in their place."""
-    return in_options(text, flags_of(FitOptions()))
+def about_samples(
+    sections: Mapping[str, Section], record: dict, fit: ManifoldFactorizer
+) -> list[str]:
+    """Return the sentences on samples: how many there are, only if not all were fitted."""
+    some = record.get("n_samples", 0) > len(fit.spectrum_.weights)
+    return sentences(sections, "preparation", *(["samples"] if some else []), "properties")
 
 
 def input_name(record: dict) -> str:
@@ -144,18 +133,7 @@ def factor_probability(record: dict, fit: ManifoldFactorizer, f: int) -> str:
     return f"Right in {share} of such results." if share else ""
 
 
-def _confounder_sentences(record: dict) -> list[str]:
-    """Return `warnings`, or that known properties of the particles explain nothing."""
-    confounders = record.get("confounders", [])
-    warned = warnings(record)
-    if warned or not confounders:
-        return warned
-    # Each name occurs once for every factor.
-    names = ", ".join(dict.fromkeys(found["name"] for found in confounders))
-    return [f"No known property of the particles ({names}) explains a factor."]
-
-
-def warnings(record: dict) -> list[str]:
+def _warnings(record: dict) -> list[str]:
     """Return a sentence for each factor that may be no motion."""
     meanings = [found["meaning"] for found in record.get("confounders", [])]
     return [f"Warning: {meaning}." for meaning in meanings if meaning]
@@ -164,10 +142,10 @@ def warnings(record: dict) -> list[str]:
 # Tables, for the page and as plain text.
 
 
-def tests_table(record: dict, fit: ManifoldFactorizer) -> Table:
+def _tests_table(evidence: Evidence) -> Table:
     """Return the tests behind the verdict, those that failed first."""
     # The order is stable: otherwise that in which they were judged.
-    tests = sorted(run_evidence(fit, record).tests, key=lambda test: test.passed)
+    tests = sorted(evidence.tests, key=lambda test: test.passed)
     rows = []
     for test in tests:
         # The test compares the value less its noise.
@@ -189,14 +167,13 @@ def _number(value: float) -> str:
     return f"{value:.3f}" if abs(value) >= 0.001 else f"{value:.1g}"
 
 
-def leakage_table(fit: ManifoldFactorizer) -> Table:
+def _leakage_table(evidence: Evidence) -> Table:
     """Return how well the coordinate on each factor predicts the others; empty for one."""
-    leakage = fit.evidence_.leakage
-    names = [f"factor {number}" for number in range(1, len(leakage) + 1)]
+    names = [f"factor {number}" for number in range(1, len(evidence.leakage) + 1)]
     rows = [
         # A factor says nothing about itself.
         (name, *("" if np.isnan(r2) else f"{r2:.2f}" for r2 in row))
-        for name, row in zip(names, leakage, strict=True)
+        for name, row in zip(names, evidence.leakage, strict=True)
     ]
     caption = "Leakage: R^2 with which the coordinate on one factor (row) predicts another"
     return Table(caption, ("", *names), rows if len(rows) > 1 else [])
@@ -225,7 +202,7 @@ def _computation_table(fit: ManifoldFactorizer) -> Table:
     return Table("Computation", ("what", "value"), rows)
 
 
-def confounders_table(record: dict) -> Table:
+def _properties(record: dict) -> Section:
     """Return how much of each factor known properties of the particles explain."""
     found = record.get("confounders", [])
     cells = {}
@@ -243,10 +220,13 @@ def confounders_table(record: dict) -> Table:
         "Confounders: R^2 with which a property of the particles predicts a factor, and the "
         "information imbalance from the factor to it (1: the factor tells nothing of it)"
     )
-    return Table(caption, ("property", *columns), rows)
+    said = _warnings(record)
+    if names and not said:
+        said = [f"No known property of the particles ({', '.join(names)}) explains a factor."]
+    return Section("properties", said, [Table(caption, ("property", *columns), rows)])
 
 
-def choices_table(record: dict, fit: ManifoldFactorizer) -> Table:
+def _choices_table(record: dict, fit: ManifoldFactorizer) -> Table:
     """Return what was chosen, and why; a fit alone knows the choices of the factorizer."""
     chosen = record.get("choices")
     if chosen is None:

@@ -4,6 +4,7 @@ import base64
 import io
 import json
 import re
+from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 
@@ -35,14 +36,13 @@ def picture(address):
     return np.asarray(Image.open(io.BytesIO(base64.b64decode(content))))
 
 
-def near(scene, at, **options):
-    asked = {"factor": 0, "mode": "matched", "count": scene.preview.count, "look": Viewpoint()}
-    return scene.near(at, **asked | options)
+def near(scene, at, **look):
+    return scene.near(Viewpoint(at, **{"count": scene.preview.count} | look))
 
 
 @pytest.mark.medium
 def test_the_mean_image_is_that_of_the_samples_named(scene):
-    found = near(scene, [[0.2], [90.0]], mode="held", count=5, look=Viewpoint(singles=5))
+    found = near(scene, [[0.2], [90.0]], mode="held", count=5, singles=5)
     (_, images), *_ = scene.run.images().blocks(np.array(sorted(found["samples"])))
     assert (picture(found["image"]) == as_grey(images.mean(axis=0)[None])[0]).all()
     assert found["thumbnail_shape"] == [28, 28]
@@ -137,7 +137,7 @@ def test_a_sample_without_a_number_is_in_no_range():
 def test_a_circle_is_drawn_round_with_confidence_outwards():
     circle = Place(np.radians([0.0, 90.0, 180.0]), "circle", np.array([1.0, 0.0, 0.5]))
     columns = place_columns([circle])
-    view = about_factor(columns, 1, circle)["view"]
+    view = about_factor(1, circle)["view"]
     x, y = (columns[view[axis]].values for axis in "xy")
     assert np.allclose(np.hypot(x, y), [1, 0.4, 0.7])
     assert np.allclose(np.degrees(np.arctan2(y, x)) % 360, [0, 90, 180])
@@ -194,17 +194,16 @@ def test_held_samples_are_near_on_all_factors_across_0_too(dependent):
 @pytest.mark.medium
 def test_a_cell_of_a_grid_is_the_mean_near_its_place(torus_run, scene):
     numbers = open_scene(torus_run)
-    look = Viewpoint()
-    found = numbers.grid([1, 0], 3, at=((0.0,), (0.0,)), count=20, mode="matched", look=look)
+    look = Viewpoint(((0.0,), (0.0,)), count=20)
+    found = numbers.grid(look, [1, 0], 3)
     assert found["along"] == [[0.0, 120.0, 240.0]] * 2
-    here = numbers.near([[240.0], [120.0]], factor=0, mode="held", count=20, look=look)
+    here = near(numbers, [[240.0], [120.0]], mode="held", count=20)
     # Factor 2 comes first: its second place, and the third of factor 1.
     assert found["means"][1 * 3 + 2] == pytest.approx(here["mean"])
     assert found["far"] == [False] * 9
     # Twelve steps are narrower than a hundred samples of 600.
-    near = numbers.grid([0], 12, at=((0.0,), (0.0,)), count=300, mode="held", look=look)
-    assert all(near["far"])
-    images = scene.grid([0, 1], 2, at=((0.5,), (0.0,)), count=9, mode="held", look=look)
+    assert all(numbers.grid(replace(look, count=300, mode="held"), [0], 12)["far"])
+    images = scene.grid(Viewpoint(((0.5,), (0.0,)), count=9), [0, 1], 2)
     assert len(base64.b64decode(images["thumbnails"])) == 4 * np.prod(images["thumbnail_shape"])
 
 

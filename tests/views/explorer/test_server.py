@@ -17,7 +17,7 @@ from manifactor.command.main import main
 from manifactor.views.explorer.server import HEADERS, listening, save_new
 from tests.views.scenes import open_scene
 
-from ..conftest import TOKEN, N, copied, near_arguments, serving
+from ..conftest import TOKEN, N, copied, near_look, serving
 
 ALL = {"conditions": []}
 HALF = {"conditions": [{"column": "factor1", "low": 0, "high": 0.5}]}
@@ -135,9 +135,9 @@ def test_no_path_leads_to_the_file_system(port):
 def test_an_answer_that_was_made_is_not_made_again(scene, monkeypatch):
     made = []
 
-    def near(self, at, **options):
-        made.append(at)
-        return {"at": at}
+    def near(self, look):
+        made.append(look.at)
+        return {"at": look.at}
 
     monkeypatch.setattr("manifactor.views.explorer.scene.RunScene.near", near)
     with serving(scene) as port:
@@ -156,7 +156,7 @@ def test_columns_counts_and_pictures_arrive_as_they_were_made(port, scene):
     inside = (scene.run.places[0].coordinate <= 0.5).sum()
     assert [asked(port, "select", body)[1]["count"] for body in (HALF, ALL)] == [inside, N]
     body = {"at": [[0.5], [40.0]], "mode": "held"}
-    made = scene.near(**near_arguments(body, scene))
+    made = scene.near(near_look(body, scene))
     _, sent = asked(port, "near", body)
     for name in ("image", "thumbnails", "samples"):
         assert sent[name] == made[name]

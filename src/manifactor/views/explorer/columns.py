@@ -64,15 +64,12 @@ def place_columns(places: Sequence[Place]) -> dict[str, Column]:
     return columns
 
 
-def about_factor(columns: Mapping[str, Column], number: int, place: Place) -> dict:
+def about_factor(number: int, place: Place) -> dict:
     """Return what the page needs to draw a factor, counted from 1, and to move along it."""
-    name = f"factor{number}"
-    own = [
-        each
-        for each, column in columns.items()
-        if column.group == "places" and each.split("_")[0] == name
-    ]
-    circle = place.topology == "circle"
+    name, circle = f"factor{number}", place.topology == "circle"
+    own = [name]
+    if place.coordinate.ndim > 1:
+        own = [f"{name}_{axis}" for axis in range(place.coordinate.shape[1])]
     # Points that are drawn may have columns which no list offers.
     x, y, *_ = [f"{name}_x", f"{name}_y"] if circle else [*own, f"{name}_confidence"]
     if place.coordinate.ndim == 1:

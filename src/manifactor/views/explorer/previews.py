@@ -23,18 +23,17 @@ SAMPLES_PER_MEAN = 20
 
 @dataclass(frozen=True)
 class Viewpoint:
-    """How a volume is cut, and how many single samples are shown beside the mean.
+    """Where a user looks, and how."""
 
-    Particles of all views are seen from ``view``, rot and tilt in degrees, at the displayed
-    coordinates ``at`` on all factors; ``source`` says what is shown of them.
-    """
-
-    axis: int = 0
-    depth: float = 0.5
-    singles: int = 12
-    view: tuple[float, float] = (0.0, 0.0)
-    at: tuple[Sequence[float], ...] = ()
-    source: str = ""
+    at: tuple[Sequence[float], ...] = ()  # displayed coordinates on all factors
+    factor: int = 0  # the one along which a mean is taken
+    mode: str = "matched"  # or "held": whether samples are spread over the other factors, or near
+    count: int = 12  # of about how many samples the mean is
+    singles: int = 12  # single samples that are shown beside the mean
+    axis: int = 0  # across which a volume is cut
+    depth: float = 0.5  # of the cut, from 0 to 1
+    view: tuple[float, float] = (0.0, 0.0)  # rot and tilt in degrees
+    source: str = ""  # what is shown of particles of all views
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,10 +2,10 @@
 
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from itertools import product
-from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -34,6 +34,7 @@ from manifactor.views.explorer.previews import (
     signed_url,
     thumbnails,
 )
+from manifactor.views.figures import spectrum_in_words
 from manifactor.views.pictures import as_grey, movie_bytes
 from manifactor.views.report import templates
 from manifactor.views.sections import Section
@@ -137,21 +138,9 @@ class RunScene:
     columns: dict[str, Column]
     shown: np.ndarray  # the samples that are drawn, ascending
     preview: Preview  # what is shown of samples
+    strata: Future[dict[int | None, Strata]]  # searchable samples by factor, and by all
     missing: tuple[str, ...] = ()  # sentences on what could not be read
     added: Sequence[Any] = ()  # what packages show of the run
-    lock: Lock = field(default_factory=Lock, repr=False, compare=False)
-
-    @property
-    def strata(self) -> dict[int | None, Strata]:
-        """Searchable samples by factor, and by all (None), built by the first who asks."""
-        # Building takes seconds for a million samples: other requests wait for it.
-        with self.lock:
-            return self._strata
-
-    @cached_property
-    def _strata(self) -> dict[int | None, Strata]:
-        places, count = self.run.places, self.preview.count
-        return {f: strata(places, f, count=count) for f in (None, *range(len(places)))}
 
     @cached_property
     def sections(self) -> dict[str, Section]:
@@ -161,8 +150,7 @@ class RunScene:
     @cached_property
     def factors(self) -> list[dict]:
         """What the page needs to draw every factor, and to move along it."""
-        places = enumerate(self.run.places, start=1)
-        return [about_factor(self.columns, number, place) for number, place in places]
+        return [about_factor(*each) for each in enumerate(self.run.places, start=1)]
 
     @property
     def most_averaged(self) -> int:
@@ -201,26 +189,24 @@ class RunScene:
         # Of samples that were drawn, it would lack those that are not shown.
         return [] if self.run.drawn else endings(self.run)
 
-    def near(self, at: Sequence[Sequence[float]], *, look: Viewpoint, **how) -> dict:
-        """Return the mean of about `count` samples near a place, and the nearest."""
-        found, reached = self._near(at, look=look, **how)
-        return {"reach": reached, **self._show(*found, replace(look, at=tuple(at)))}
+    def near(self, look: Viewpoint) -> dict:
+        """Return the mean of samples near a place, and the nearest."""
+        found, reached = self._near(look)
+        return {"reach": reached, **self._show(*found, look)}
 
-    def _near(
-        self, at: Sequence[Sequence[float]], *, factor: int, mode: str, count: int, look: Viewpoint
-    ) -> tuple[Found, dict[int, float]]:
+    def _near(self, look: Viewpoint) -> tuple[Found, dict[int, float]]:
         """Return the samples near a place, and how far they reach on each factor."""
-        one = factor if mode == "matched" else None
+        one, count = look.factor if look.mode == "matched" else None, look.count
         preview, among = self._facing(look)
         if preview.rows is None:
-            searched = self.strata[one]
+            searched = self.strata.result()[one]
         elif len(among):
             # Images of one direction are few: searched faster than one is read.
             count = min(count, len(among))
             searched = strata(preview.places, one, count=count)
         else:
             return (preview, among, among, among), {}
-        rows, weights, reached = searched.near(at, count)
+        rows, weights, reached = searched.near(look.at, count)
         return (preview, among, rows, weights), reached
 
     def _facing(self, look: Viewpoint) -> tuple[Preview, np.ndarray]:
@@ -241,28 +227,29 @@ class RunScene:
             **preview.show(rows, weights, look),
         }
 
-    def grid(self, factors, side: int, *, at, count: int, mode: str, look, **_) -> dict:
+    def grid(self, look: Viewpoint, factors: Sequence[int], side: int) -> dict:
         """Return means at even steps along a factor or two, all in one grey scale."""
-        two, total = len(factors) == 2, len(self.run.rows)
-        how = {"factor": factors[0], "mode": "held" if two else mode, "look": look}
-        how["count"] = max(1, min(count, total // side**2)) if two else count
-        along, means, reaches = self._along(factors, side, at, **how)
+        look = replace(look, factor=factors[0])
+        if len(factors) == 2:
+            count = max(1, min(look.count, len(self.run.rows) // side**2))
+            look = replace(look, mode="held", count=count)
+        along, means, reaches = self._along(look, factors, side)
         steps = {f: np.ptp(ends) / (side - 1) for f, ends in zip(factors, along, strict=True)}
         return {
             "along": along,
-            "count": how["count"],
+            "count": look.count,
             # Samples beyond the next cell say little of their own.
             "far": [any(found.get(f, 0) > steps[f] for f in factors) for found in reaches],
             **({"means": means.tolist()} if means.ndim == 2 else thumbnails(as_grey(means))),
         }
 
-    def movie(self, *, at, factor: int, **how) -> bytes:
+    def movie(self, look: Viewpoint) -> bytes:
         """Return a GIF of mean images along a factor."""
-        circular = self.run.places[factor].topology == "circle"
-        frames = self._along([factor], 24, at, factor=factor, **how)[1]
-        return movie_bytes(frames, circular=circular)[".gif"]
+        circular = self.run.places[look.factor].topology == "circle"
+        frames = self._along(look, [look.factor], 24)[1]
+        return movie_bytes(frames, circular=circular, kinds=[".gif"])[".gif"]
 
-    def _along(self, factors: Sequence[int], side: int, at, *, look, **how) -> tuple:
+    def _along(self, look: Viewpoint, factors: Sequence[int], side: int) -> tuple:
         """Return coordinates along factors, means at all of them, and how far samples reach."""
         kinds = [self.run.places[f].topology for f in factors]
         if "other" in kinds:
@@ -271,9 +258,10 @@ class RunScene:
         means, reaches = [], []
         for values in product(*along):
             moved = dict(zip(factors, values, strict=True))
-            place = tuple((moved[f],) if f in moved else each for f, each in enumerate(at))
-            (preview, _, rows, weights), reached = self._near(place, look=look, **how)
-            means.append(preview.picture(rows, weights, replace(look, at=place)))
+            at = tuple((moved[f],) if f in moved else each for f, each in enumerate(look.at))
+            here = replace(look, at=at)
+            (preview, _, rows, weights), reached = self._near(here)
+            means.append(preview.picture(rows, weights, here))
             reaches.append(reached)
         if not means[0].size:
             raise ValueError(f"there is nothing to show. {self.preview.why}")
@@ -321,7 +309,11 @@ class RunScene:
         """Return eigenvalues, and which factor, from 0, has each pure function; -1 for mixtures."""
         spectrum = self.fit.spectrum_
         owner = owners(spectrum, self.fit.factorization_.coefficients)
-        return {"eigenvalues": spectrum.eigenvalues[1:].tolist(), "owners": owner[1:].tolist()}
+        return {
+            "eigenvalues": spectrum.eigenvalues[1:].tolist(),
+            "owners": owner[1:].tolist(),
+            "text": spectrum_in_words(self.fit),
+        }
 
     def angles(self) -> dict:
         """Return mean squared cosines of gradients, and the number of functions of each factor."""
@@ -333,7 +325,7 @@ class RunScene:
         sentences = [
             *words.sentences(self.sections, "verdict", "evidence", "findings"),
             *(text for each in self.added for text in each.sentences()),
-            *words.sentences(self.sections, *words.about_samples(self.run.record, self.fit)),
+            *words.about_samples(self.sections, self.run.record, self.fit),
         ]
         page = templates().get_template("evidence.html")
         return {"html": page.render(sentences=sentences, about=self.sections)}
@@ -370,4 +362,8 @@ def scene_of(run: Run, fit: ManifoldFactorizer, added: Sequence[Any] = ()) -> Ru
         # The same samples each time: a link shows the same picture again.
         rng = np.random.default_rng(0)
         drawn = np.sort(rng.choice(n_samples, MOST_SHOWN, replace=False))
-    return RunScene(run, fit, columns, drawn, preview, tuple(missing), added)
+    # Trees of a million samples take seconds: meanwhile the page can be opened.
+    near = partial(strata, run.places, count=preview.count)
+    factors = (None, *range(len(run.places)))
+    searched = ThreadPoolExecutor(1).submit(lambda: {f: near(f) for f in factors})
+    return RunScene(run, fit, columns, drawn, preview, searched, tuple(missing), added)

@@ -11,15 +11,13 @@ import socket
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import replace
 from functools import cache, lru_cache
-from html import escape
 from importlib import resources
 from itertools import count
 from pathlib import Path
 from secrets import compare_digest
-from threading import Thread
 from typing import Annotated, Literal
-from urllib.parse import urlencode
 
 import numpy as np
 import uvicorn
@@ -87,8 +85,8 @@ class NearRequest(BaseModel, strict=True):
     view: tuple[Number, Number] = (0.0, 0.0)
     source: str | None = None
 
-    def arguments(self, scene: RunScene) -> dict:
-        """Return the arguments of `RunScene.near`, all of them hashable."""
+    def look(self, scene: RunScene) -> Viewpoint:
+        """Return where to look in a scene."""
         limits = [factor["limits"] for factor in scene.factors]
         count = scene.preview.count if self.count is None else self.count
         if list(map(len, self.at)) != list(map(len, limits)):
@@ -106,17 +104,13 @@ class NearRequest(BaseModel, strict=True):
         # Numbers outside are moved to the limit: rounding in a link may move one just outside, and
         # the link may be of an earlier run, whose factor reached further.
         view = (rot % 360, min(max(tilt, 0.0), 180.0))
-        at = [
-            np.clip(values, *np.transpose(ends)).tolist()
+        depth = min(max(self.depth, 0.0), 1.0)
+        at = tuple(
+            tuple(np.clip(values, *np.transpose(ends)).tolist())
             for values, ends in zip(self.at, limits, strict=True)
-        ]
-        return {
-            "at": tuple(map(tuple, at)),
-            "factor": self.factor,
-            "mode": self.mode,
-            "count": count,
-            "look": Viewpoint(self.axis, min(max(self.depth, 0.0), 1.0), view=view, source=source),
-        }
+        )
+        place = Viewpoint(at, self.factor, self.mode, count)
+        return replace(place, axis=self.axis, depth=depth, view=view, source=source)
 
 
 class GridRequest(NearRequest):
@@ -125,11 +119,10 @@ class GridRequest(NearRequest):
     factors: list[Annotated[int, Field(ge=0)]] = Field(min_length=1, max_length=2)
     side: int = Field(5, ge=2, le=12)
 
-    def arguments(self, scene: RunScene) -> dict:
-        """Return the arguments of `RunScene.grid`, all of them hashable."""
+    def look(self, scene: RunScene) -> Viewpoint:
+        """Return where to look in a scene."""
         _require_below("factors", max(self.factors), len(scene.factors))
-        near = super().arguments(scene)
-        return {**near, "factors": tuple(self.factors), "side": self.side}
+        return super().look(scene)
 
 
 class SampleRequest(BaseModel, strict=True):
@@ -232,13 +225,10 @@ def application(scene: RunScene, token: str, *, folder: Path | None = None) -> S
     async def guarded(request: Request, call_next: Callable) -> Response:
         """Answer requests of the page and of the token's holder only."""
         path = request.url.path
-        problem = _refusal(request, None if path in public else token)
-        if problem is not None:
-            answer = _refused(request, problem)
-        elif path == "/" and "token" in request.query_params:
+        answer = _refusal(request, None if path in public else token)
+        if answer is None and path == "/" and "token" in request.query_params:
             answer = _entrance(request, token)
-        else:
-            answer = await call_next(request)
+        answer = answer or await call_next(request)
         answer.headers.update(HEADERS)
         return answer
 
@@ -249,7 +239,14 @@ def application(scene: RunScene, token: str, *, folder: Path | None = None) -> S
             Middleware(TrustedHostMiddleware, allowed_hosts=[HOST, "localhost"]),
             Middleware(BaseHTTPMiddleware, dispatch=guarded),
         ],
-        exception_handlers={Exception: _failed},
+        exception_handlers={
+            ValueError: lambda _, error: JSONResponse({"error": _sentence(error)}, 400),
+            # Without the path, which the browser need not know.
+            OSError: lambda _, error: JSONResponse({"error": f"{error.strerror or error}."}, 500),
+            # Nobody is left to be answered.
+            ClientDisconnect: lambda *_: Response(status_code=400),
+            Exception: _failed,
+        },
     )
 
 
@@ -293,15 +290,18 @@ def _answers(scene: RunScene, folder: Path | None) -> dict[str, tuple[type[BaseM
     """Return the model of each POST request and what answers it, by name."""
     # Whoever opens a page asks for the same first answer. With images of 512 pixels, an answer has
     # half a megabyte.
-    near = lru_cache(maxsize=32)(lambda **place: JSONResponse(scene.near(**place)))
-    grid = lru_cache(maxsize=4)(lambda **place: JSONResponse(scene.grid(**place)))
+    near = lru_cache(maxsize=32)(lambda look: JSONResponse(scene.near(look)))
+    grids = lru_cache(maxsize=4)(lambda *given: JSONResponse(scene.grid(*given)))
+
+    def grid(asked: GridRequest) -> Response:
+        return grids(asked.look(scene), tuple(asked.factors), asked.side)
 
     def movie(asked: NearRequest) -> Response:
-        return Response(scene.movie(**asked.arguments(scene)), media_type="image/gif")
+        return Response(scene.movie(asked.look(scene)), media_type="image/gif")
 
     def mean(asked: MeanRequest) -> Response:
         both = [each.check(scene) for each in (asked, asked.other) if each]
-        return JSONResponse(scene.mean(both, asked.near.arguments(scene)["look"]))
+        return JSONResponse(scene.mean(both, asked.near.look(scene)))
 
     def sample(asked: SampleRequest) -> Response:
         _require_below("sample", asked.sample, len(scene.shown))
@@ -320,8 +320,8 @@ def _answers(scene: RunScene, folder: Path | None) -> dict[str, tuple[type[BaseM
         return JSONResponse({"saved": str(folder.resolve() / path.name)})
 
     return {
-        "near": (NearRequest, lambda asked: near(**asked.arguments(scene))),
-        "grid": (GridRequest, lambda asked: grid(**asked.arguments(scene))),
+        "near": (NearRequest, lambda asked: near(asked.look(scene))),
+        "grid": (GridRequest, grid),
         "movie": (NearRequest, movie),
         "mean": (MeanRequest, mean),
         "sample": (SampleRequest, sample),
@@ -339,31 +339,20 @@ def _posted(model: type[BaseModel], make: Callable[[BaseModel], Response]) -> Ca
     threads = ThreadPoolExecutor(cores() + 1)
 
     async def answer(request: Request) -> Response:
-        try:
-            # Forms of other sites cannot send this type.
-            kind = request.headers.get("content-type", "none").partition(";")[0]
-            if kind.lower() != "application/json":
-                raise ValueError(f"a request must have the type application/json; got {kind}.")
-            asked = model.model_validate_json(await _body(request))
-            return await asyncio.get_running_loop().run_in_executor(threads, make, asked)
-        except ValueError as error:
-            return JSONResponse({"error": _sentence(error)}, 400)
-        except OSError as error:  # without the path, which the browser need not know
-            return JSONResponse({"error": f"{error.strerror or error}."}, 500)
-        except ClientDisconnect:  # nobody is left to be answered
-            return Response(status_code=400)
+        # Forms of other sites cannot send this type.
+        kind = request.headers.get("content-type", "none").partition(";")[0]
+        if kind.lower() != "application/json":
+            raise ValueError(f"a request must have the type application/json; got {kind}.")
+        content = b""
+        async for part in request.stream():
+            content += part
+            # A lasso of a thousand corners has forty thousand bytes.
+            if len(content) > 2**20:
+                raise ValueError("a request must have at most 1 MiB.")
+        asked = model.model_validate_json(content)
+        return await asyncio.get_running_loop().run_in_executor(threads, make, asked)
 
     return answer
-
-
-async def _body(request: Request) -> bytes:
-    content = b""
-    async for part in request.stream():
-        content += part
-        # A lasso of a thousand corners has forty thousand bytes.
-        if len(content) > 2**20:
-            raise ValueError("a request must have at most 1 MiB.")
-    return content
 
 
 def _sentence(error: ValueError) -> str:
@@ -395,15 +384,18 @@ def save_new(folder: Path, suffix: str, content: bytes) -> Path:
 # Access.
 
 
-def _refusal(request: Request, token: str | None) -> str | None:
-    """Return why a request is refused; None for one that may be answered."""
+def _refusal(request: Request, token: str | None) -> Response | None:
+    """Return the answer to a request that is refused; None for one that may be answered."""
     host, origin = request.headers["host"], request.headers.get("origin")
     # The Origin gives away a script of another site. Browsers leave it out where a page asks by
-    # GET, even one of another port, to which the cookie is sent. A link may lead here from
-    # anywhere.
+    # GET, even one of another port, to which the cookie is sent.
     foreign = origin not in (None, f"http://{host}", f"https://{host}")
-    if foreign or (_from_elsewhere(request) and not _opens_page(request)):
-        return "Requests of other sites are refused."
+    # Another port of this machine is the same site for a browser. A link may lead here from
+    # anywhere.
+    elsewhere = request.headers.get("sec-fetch-site") in ("cross-site", "same-site")
+    link = elsewhere and request.headers.get("sec-fetch-mode") == "navigate"
+    if foreign or (elsewhere and not link):
+        return PlainTextResponse("Requests of other sites are refused.", 403)
     tokens = [
         request.headers.get("x-manifactor-token"),
         request.query_params.get("token"),
@@ -412,19 +404,16 @@ def _refusal(request: Request, token: str | None) -> str | None:
     # In constant time, so that a wrong token cannot be improved letter by letter.
     if token is None or any(compare_digest((t or "").encode(), token.encode()) for t in tokens):
         return None
-    return (
+    problem = (
         "This page needs the address that `manifactor explore` printed, with its token, "
         "in a browser that keeps cookies; every start has a new one."
     )
-
-
-def _from_elsewhere(request: Request) -> bool:
-    # Another port of this machine is the same site for a browser.
-    return request.headers.get("sec-fetch-site") in ("cross-site", "same-site")
-
-
-def _opens_page(request: Request) -> bool:
-    return request.headers.get("sec-fetch-mode") == "navigate"
+    if link and request.url.path == "/":
+        # Browsers send no Strict cookie where a link in another site led here, such as one in a web
+        # terminal. They send it when the page is loaded again.
+        page = f'<!doctype html><p>{problem}</p><script src="/again.js"></script>'
+        return HTMLResponse(page, 403)
+    return PlainTextResponse(problem, 403)
 
 
 def _cookie_name(host: str) -> str:
@@ -436,21 +425,12 @@ def _cookie_name(host: str) -> str:
 def _entrance(request: Request, token: str) -> Response:
     """Return a redirect to the address without the token, which becomes a cookie."""
     # The history and links that are copied do not show it; a browser keeps what follows #.
-    pairs = [pair for pair in request.query_params.multi_items() if pair[0] != "token"]
-    answer = RedirectResponse(f"/?{urlencode(pairs)}" if pairs else "/", status_code=303)
+    query = request.url.remove_query_params("token").query
+    answer = RedirectResponse(f"/?{query}" if query else "/", status_code=303)
     # Until the browser is closed: it has no date.
     name = _cookie_name(request.headers["host"])
     answer.set_cookie(name, token, path="/", httponly=True, samesite="strict")
     return answer
-
-
-def _refused(request: Request, problem: str) -> Response:
-    # Browsers send no Strict cookie where a link in another site led here, such as one in a web
-    # terminal. They send it when the page is loaded again.
-    if request.url.path == "/" and _from_elsewhere(request) and _opens_page(request):
-        page = f'<!doctype html><p>{escape(problem)}</p><script src="/again.js"></script>'
-        return HTMLResponse(page, 403)
-    return PlainTextResponse(problem, 403)
 
 
 # The server.
@@ -503,8 +483,3 @@ def serve(app: Callable, bound: socket.socket) -> None:
     # Requests are answered in threads; those of BLAS would wait for each other.
     with one_blas_thread():
         web_server(app).run(sockets=[bound])
-
-
-def warm_up(scene: RunScene) -> None:
-    """Start a thread that builds what the first move of a slider needs."""
-    Thread(target=lambda: scene.strata, daemon=True).start()

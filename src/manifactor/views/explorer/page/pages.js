@@ -9,13 +9,13 @@ const HEIGHT = 420;
 const LEFT = 90;
 
 async function spectrum(about, colourBy) {
-  const { eigenvalues, owners } = await read("spectrum");
+  const { eigenvalues, owners, text } = await read("spectrum");
   const most = Math.max(...eigenvalues);
   const x = (i) => LEFT + ((i + 0.5) * (WIDTH - LEFT - 10)) / eigenvalues.length;
   const y = (value) => 10 + (HEIGHT - 60) * (1 - value / most);
-  const scale = ticks(0, most).flatMap(([value, text]) => [
+  const scale = ticks(0, most).flatMap(([value, label]) => [
     svg("path", { class: "axis", d: `M${LEFT} ${y(value)}H${WIDTH - 10}` }),
-    svg("text", { x: LEFT - 6, y: y(value) + 4, "text-anchor": "end" }, text),
+    svg("text", { x: LEFT - 6, y: y(value) + 4, "text-anchor": "end" }, label),
   ]);
   const dots = eigenvalues.map((value, i) => {
     const pure = owners[i] >= 0;
@@ -45,11 +45,6 @@ async function spectrum(about, colourBy) {
     ),
     svg("text", { transform: `translate(20 ${HEIGHT / 2}) rotate(-90)`, "text-anchor": "middle" }, "eigenvalue"),
   ];
-  const pure = about.factors
-    .map((_, f) => `${owners.filter((owner) => owner === f).length} of factor ${f + 1}`)
-    .join(", ");
-  const span = `${eigenvalues.length} eigenvalues from ${short(eigenvalues[0])} to ${short(most)}`;
-  const label = `${span}; eigenfunctions of one factor: ${pure}`;
   byId("spectrum").replaceChildren(
     legend(about),
     html(
@@ -57,13 +52,13 @@ async function spectrum(about, colourBy) {
       { class: "wide", tabindex: 0, role: "group", "aria-label": "Spectrum" },
       svg(
         "svg",
-        { class: "chart", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "group", "aria-label": label },
+        { class: "chart", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "group", "aria-label": text },
         ...scale,
         ...dots,
         ...names,
       ),
     ),
-    html("p", {}, `Eigenfunctions of one factor: ${pure}; the others are products and mixtures. A factor may have more eigenfunctions of its own, which are mixed here.`),
+    html("p", {}, text),
   );
 }
 
