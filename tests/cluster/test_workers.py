@@ -73,11 +73,19 @@ def test_a_worker_that_joins_without_manifactor_is_told():
         _outcome(future, 0, 1)
 
 
+def test_a_piece_that_ended_its_workers_is_named():
+    error = distributed.KilledWorker("piece", None, 1)
+    lost = _outcome(SimpleNamespace(status="error", exception=lambda: error), 1, 3)
+    assert (lost.index, type(lost.error)) == (1, WorkersLost)
+    assert str(lost.error).startswith("piece 2 of 3 ended its worker 2 times")
+
+
 def test_the_piece_of_a_worker_that_dies_is_done_again(workers, tmp_path):
     jobs = [(tmp_path / "first",), (tmp_path,)]
     assert list(workers.map(killed_once, jobs)) == ["first", tmp_path.name]
 
 
+@pytest.mark.nightly  # the two tests above show what a worker that dies leaves, and the words
 def test_a_piece_that_ends_its_workers_is_named_and_the_others_are_kept(workers):
     outcomes = list(workers.outcomes(killed, [(False,), (True,), (False,)]))
     (lost,) = (found for found in outcomes if found.error is not None)

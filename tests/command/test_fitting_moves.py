@@ -9,7 +9,7 @@ from ..moving import latents, seen
 from .conftest import manifactor, record_of
 
 N_STEPS, FIRST = 3000, 1200
-SHORT = "--fit-samples 600"
+SHORT = "--fit-samples 400"
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +53,7 @@ def test_time_and_trajectory_of_a_table_tell_its_factors_and_are_not_fitted(
     assert record["columns"]["names"] == ["x", "y", "z"]
     assert record["moves"]["time"] == "t"
     assert record["moves"]["trajectory"] == "name"
-    assert (record["n_samples"], record["n_fitted"]) == (N_STEPS, 600)
+    assert (record["n_samples"], record["n_fitted"]) == (N_STEPS, 400)
     assert record["reproduce"].endswith(f"a.csv --time t --trajectory name {SHORT}")
     assert manifactor("select run --column t 0 10 --out part.csv") == 0
     assert len((folder / "part.csv").read_text().splitlines()) == 1 + 2 * 21

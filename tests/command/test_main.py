@@ -165,12 +165,7 @@ for line in sys.argv[1:]:
 
 @pytest.mark.slow
 def test_tables_are_fitted_shown_and_selected_without_cryo_em(folder, data):
-    lines = [
-        "fit data.npz --sense geometry --out run",
-        "report run",
-        "landscape run",
-        "compare run run",
-    ]
+    lines = ["fit data.npz --sense geometry --out run", "report run"]
     lines += ["select run --factor 1 --range 0 .5 --out some.csv", "--help"]
     result = python("-c", WITHOUT_CRYOEM, *lines, cwd=folder)
     assert result.returncode == 0, result.stderr

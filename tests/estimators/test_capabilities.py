@@ -47,6 +47,7 @@ def outliers():
     X = shape("torus", 400)
     X[:4] = 3 * np.random.default_rng(0).normal(size=(4, 4))
     X[0] = 40
+    X[50:60] = X[60:70]  # and copies
     return factored(X, n_factors=2, sense="geometry")
 
 

@@ -68,7 +68,7 @@ def test_columns_are_named_after_their_factor_and_every_choice_is_stored(torus):
 @pytest.mark.slow
 @pytest.mark.parametrize("scale", [1e-6, 1e6])
 def test_the_sides_of_a_rectangle_are_found_whatever_its_unit(rectangle, scale):
-    fit = ManifoldFactorizer(random_state=0).fit(scale * rectangle[0][:800])
+    fit = ManifoldFactorizer(sense="geometry", random_state=0).fit(scale * rectangle[0][:800])
     assert fit.verdict_ == "product"
     for column, side in zip(fit.coordinates().T, rectangle[1], strict=True):
         assert abs(np.corrcoef(column, side[:800, 0])[0, 1]) > 0.99
@@ -128,7 +128,7 @@ def test_sparse_graphs_whose_halves_fall_apart_are_fitted(rng, n_neighbors):
 @pytest.mark.medium
 def test_the_search_for_factors_tells_which_part_is_done(rng):
     told = []
-    X = rng.normal(size=(400, 3))
+    X = rng.normal(size=(200, 3))
     X /= np.linalg.norm(X, axis=1, keepdims=True)
     fit = ManifoldFactorizer(random_state=0, callback=lambda *now: told.append(now))
     with warnings.catch_warnings():

@@ -13,14 +13,14 @@ pytestmark = pytest.mark.medium
 
 @pytest.fixture(scope="module")
 def fit(torus):
-    return ManifoldFactorizer(2, random_state=0).fit(torus[0])
+    return ManifoldFactorizer(2, sense="geometry", random_state=0).fit(torus[0])
 
 
 @pytest.fixture(scope="module")
 def plane():
     """A fit of 300 samples of a rectangle, and the samples."""
     X, _ = datasets.sample("rectangle", 300, random_state=0)
-    return ManifoldFactorizer(2, random_state=0).fit(X), X
+    return ManifoldFactorizer(2, sense="geometry", random_state=0).fit(X), X
 
 
 def off(found, true):
@@ -60,7 +60,7 @@ def test_components_that_were_dropped_are_filled_with_their_mean(rng):
     clean, _ = datasets.sample("torus", 700, random_state=0)
     axes = np.linalg.qr(rng.normal(size=(30, clean.shape[1])))[0]
     X = 5 + clean @ axes.T + 0.05 * rng.normal(size=(700, 30))
-    fit = ManifoldFactorizer(2, random_state=0).fit(X)
+    fit = ManifoldFactorizer(2, sense="geometry", random_state=0).fit(X)
     assert fit.preparation_ is not None
     back = fit.inverse_transform(fit.transform(X))
     assert back.shape == X.shape

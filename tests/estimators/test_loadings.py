@@ -56,12 +56,3 @@ def test_noise_that_was_dropped_counts_as_noise(rng):
         # Some of the noise lies along the plane, and moves the coordinates.
         assert found.noise == pytest.approx(noise, abs=0.1)
         assert found.noise.mean() == pytest.approx(noise.mean(), abs=0.03)
-
-
-def test_one_factor_still_has_shares(rng):
-    t = rng.uniform(size=300)
-    X = np.column_stack([np.cos(2 * t), np.sin(2 * t), 0.01 * rng.normal(size=300)])
-    fit = ManifoldFactorizer(1, random_state=0).fit(X)
-    found = fit.loadings()
-    assert found.interactions.shape == (3, 0)
-    assert found.shares[:2] == pytest.approx(1, abs=0.02)

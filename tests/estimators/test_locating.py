@@ -5,6 +5,7 @@ import dask.array as da
 import numpy as np
 import pytest
 import zarr
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from manifactor import DiffusionMap, ManifoldFactorizer, datasets
@@ -13,7 +14,7 @@ from manifactor.estimators.arrays import draw_count, draw_rows, rounded, take_by
 
 @pytest.fixture(scope="module")
 def fit(torus):
-    return ManifoldFactorizer(2, random_state=0).fit(torus[0][:700])
+    return ManifoldFactorizer(2, sense="geometry", random_state=0).fit(torus[0][:700])
 
 
 @pytest.fixture(scope="module")
@@ -103,11 +104,12 @@ def test_a_part_of_an_array_outside_of_memory_is_drawn_and_fitted(new, tmp_path)
     stored = zarr.create_array(tmp_path / "a.zarr", shape=new.shape, chunks=(300, 4), dtype="f8")
     stored[:] = new
     lazy = da.from_array(new, chunks=(777, 2))
-    fits = [ManifoldFactorizer(random_state=0).fit(X, fit_samples=500) for X in (lazy, stored)]
+    geometry = ManifoldFactorizer(sense="geometry", random_state=0)
+    fits = [clone(geometry).fit(X, fit_samples=500) for X in (lazy, stored)]
     rows = fits[0].rows_
     assert len(rows) == 500
     assert (np.diff(rows) > 0).all()
-    whole = ManifoldFactorizer(random_state=0).fit(new[rows])
+    whole = clone(geometry).fit(new[rows])
     assert whole.rows_ is None
     for fit in fits:
         np.testing.assert_array_equal(fit.rows_, rows)

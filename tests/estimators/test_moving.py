@@ -50,7 +50,7 @@ def path():
 @pytest.fixture(scope="module")
 def fit_of_path(path):
     _, X = path
-    return factored(X, times=np.arange(len(X)), fit_samples=800)
+    return factored(X, times=np.arange(len(X)), fit_samples=500)
 
 
 @pytest.fixture(scope="module")
@@ -115,9 +115,9 @@ def test_the_metric_of_wide_samples_is_mapped_with_them(rng, sheet, fit_of_sheet
 def test_steps_tell_the_factors_of_a_trajectory(path, fit_of_path):
     u, X = path
     assert solved(fit_of_path, u[fit_of_path.rows_])
-    assert len(fit_of_path.rows_) == 800
+    assert len(fit_of_path.rows_) == 500
     assert fit_of_path.choices_["lag"].value == 1
-    assert fit_of_path.choices_["samples"].value == 800
+    assert fit_of_path.choices_["samples"].value == 500
     assert fit_of_path.diffusion_.path is None
     everywhere = fit_of_path.transform(X)
     assert score([everywhere[:, [0]], everywhere[:, [1]]], truth_of(u)).solved
@@ -164,7 +164,7 @@ def test_bursts_tell_the_factors(rng, sheet):
 def test_a_short_trajectory_is_told_to_be_short_with_a_number(rng):
     X = seen(latents(1500, rng, steps=(0.008, 0.012)))
     with pytest.warns(NoProductStructureWarning, match="through its range too seldom"):
-        fit = factored(X, times=np.arange(1500), fit_samples=500)
+        fit = factored(X, times=np.arange(1500), fit_samples=300)
     assert "times as long would do" in fit.evidence_.reason
     (test,) = (test for test in fit.evidence_.tests if test.name == "coverage")
     assert not test.passed
@@ -258,7 +258,7 @@ def solid():
     return u, see, factored(see(u), metric=np.stack(sides, axis=2))
 
 
-@pytest.mark.slow
+@pytest.mark.nightly  # test_unfolding.py and test_capabilities.py look at flat places in less time
 def test_three_latents_behind_a_strong_map_are_found_in_flat_places(solid):
     u, _, fit = solid
     assert fit.verdict_ == "product"

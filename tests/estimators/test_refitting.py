@@ -20,7 +20,7 @@ ALL = ["preparation", "neighbours", "affinity", "spectrum", "factors"]
 
 @pytest.mark.medium
 def test_a_fit_keeps_nothing_of_the_fit_before(samples):
-    fit = ManifoldFactorizer(random_state=0)
+    fit = ManifoldFactorizer(sense="geometry", random_state=0)
     assert [list(fit.fit(samples).timings_) for _ in range(2)] == [ALL, ALL]
 
 

@@ -99,14 +99,6 @@ def test_the_record_of_a_run_holds_the_warp_and_the_symmetries_as_numbers(annulu
     assert record["warp"]["length"] == pytest.approx(fit.evidence_.warp.length)
 
 
-def test_a_sector_of_an_annulus_separates_without_a_symmetry(rng):
-    radius, angle = np.sqrt(0.1 + 0.9 * rng.random(1200)), 2 * rng.random(1200)
-    fit = separated(radius[:, None] * np.column_stack([np.cos(angle), np.sin(angle)]))
-    assert fit.verdict_ == "separable"
-    assert [f.topology for f in fit.factors_] == ["interval", "interval"]
-    assert score([f.embedding for f in fit.factors_], (radius[:, None], angle[:, None])).solved
-
-
 def test_radius_and_angle_of_a_disc_separate_where_its_density_falls_outwards(rng):
     turn, radius = 2 * np.pi * rng.random(5000), np.sqrt(rng.random(5000))
     kept = np.flatnonzero(rng.random(5000) < 8 ** -(radius**4))[:1200]
@@ -116,9 +108,8 @@ def test_radius_and_angle_of_a_disc_separate_where_its_density_falls_outwards(rn
     assert score([f.embedding for f in fit.factors_], (radius[kept, None], ring)).solved
 
 
-@pytest.mark.parametrize("ratio", [1, 0.6])
-def test_a_gaussian_cloud_separates_in_many_ways_and_so_in_none(rng, ratio):
-    fit = separated(rng.normal(size=(1000, 2)) * [1, ratio])
+def test_a_gaussian_cloud_separates_in_many_ways_and_so_in_none(rng):
+    fit = separated(rng.normal(size=(600, 2)) * [1, 0.6])
     assert fit.verdict_ == "none"
     assert fit.evidence_.fails("identified")
 
@@ -143,7 +134,7 @@ def test_noise_in_many_columns_adds_no_dimension(rng):
 
 @pytest.mark.parametrize("shape", ["triangle", "moebius", "klein_bottle"])
 def test_triangles_and_twisted_shapes_do_not_separate(shape):
-    X, _ = datasets.sample(shape, 1500, random_state=0)
+    X, _ = datasets.sample(shape, 600, random_state=0)
     fit = separated(X)
     assert fit.verdict_ not in {"product", "separable"}
 

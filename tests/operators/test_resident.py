@@ -87,7 +87,7 @@ def test_pieces_of_a_graph_are_counted(graphs, torus):
 
 @pytest.mark.slow
 def test_a_fit_on_a_device_factors_places_and_saves_like_any_other(torus, tmp_path):
-    fit = ManifoldFactorizer(device=ON_TORCH, random_state=0).fit(torus)
+    fit = ManifoldFactorizer(device=ON_TORCH, sense="geometry", random_state=0).fit(torus)
     assert fit.verdict_ == "product"
     assert [factor.topology for factor in fit.factors_] == ["circle", "circle"]
     placed = fit.transform(torus[:50])

@@ -79,15 +79,6 @@ def test_other_samples_of_a_flat_torus_have_the_angles_of_those_near_them():
     assert np.median(spacing) < 0.1 * np.linalg.norm(X.std(axis=0))
 
 
-@pytest.mark.slow
-def test_fitted_samples_are_placed_where_they_were_fitted():
-    X, _ = datasets.sample("cylinder", 1000, random_state=0)
-    fit = ManifoldFactorizer(random_state=0).fit(X)
-    for fitted, placed in zip(fitted_places(fit), all_places(fit, X), strict=True):
-        np.testing.assert_allclose(placed.features, fitted.features, atol=1e-6)
-        np.testing.assert_array_equal(placed.confidence, fitted.confidence)
-
-
 def test_the_first_bin_of_a_circle_reaches_across_zero():
     angles = np.array([350.0, 10.0, 0.0, 360.0, 44.9, 45.1, 314.9, -10.0])
     labels, centres = bin_labels(angles, "circle", n_bins=4)

@@ -75,9 +75,6 @@ def test_exact_products_are_found_by_the_textbook_and_have_a_similarity_of_one()
     assert (best <= best_similarities(spectrum, np.inf)).all()
 
 
-# Figure 1.
-
-
 # Sections: what their words, tables and pictures say is what was measured.
 
 
@@ -97,18 +94,6 @@ def test_words_and_tables_agree_with_the_numbers(made):
     section = made("fig7")
     assert [row[0] for row in section.tables[0].rows] == list(section.numbers)
     assert {"three at once (Max-k-Cut)", "default"} <= set(section.numbers)
-
-
-# Figures 2 and 3.
-
-
-# Figure 4.
-
-
-# Figures 5 to 7.
-
-
-# Shapes beyond the paper's.
 
 
 # Rates and seconds.

@@ -109,17 +109,6 @@ def test_the_same_seed_gives_the_same_numbers_and_another_seed_others(tmp_path, 
     assert runs[0] == runs[1] != runs[2]
 
 
-# The page.
-
-TABLE = {"caption": "Seconds.", "header": ["N", "ours"], "rows": [["20", "0.1"]]}
-
-
-TEXT = ["The *first* <text> with `code`."]
-SECTION = {"title": "A title", "text": TEXT, "pictures": [], "tables": [TABLE], "took": 90.0}
-RECORD = {"versions": {"manifactor": "1"}, "python": "3", "sections": {"fig1": SECTION}}
-RECORD |= {"settings": {"quick": False, "seed": 3}}
-
-
 # Fits side by side.
 
 

@@ -15,15 +15,6 @@ from manifactor import ManifoldFactorizer, SampleWarning, datasets
 from manifactor._support.errors import extra, first_sentence, is_unsafe, printable, shell_line
 
 
-@pytest.fixture
-def modules(tmp_path, monkeypatch):
-    """A folder on the path, for packages that are imported once."""
-    monkeypatch.syspath_prepend(tmp_path)
-    yield tmp_path
-    for name in [name for name in sys.modules if name.startswith("probe")]:
-        del sys.modules[name]
-
-
 @pytest.mark.parametrize(
     ("name", "install"), [("faiss", "ann"), ("matplotlib.pyplot", "plots"), ("mrcfile", "cryoem")]
 )

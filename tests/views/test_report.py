@@ -13,10 +13,9 @@ import pytest
 from manifactor.command.arguments import parse_arguments
 from manifactor.command.fitting import tasks_of
 from manifactor.command.main import main
-from manifactor.cryoem.files.stacks import write_stack
 from manifactor.judging.evidence import Warp
 from manifactor.judging.table import CRITERIA
-from manifactor.runs.folder import read_run, write_run
+from manifactor.runs.folder import read_run
 from manifactor.runs.options import FitOptions
 from manifactor.runs.run import open_run
 from manifactor.runs.task import Task
@@ -174,17 +173,6 @@ def test_without_matplotlib_the_words_come_and_then_one_line(run, capsys, monkey
     assert captured.err.count("\n") == 1
     assert main(["demo", "--out", str(run.parent / "demo")]) == 2
     assert not (run.parent / "demo-data").exists()
-
-
-@pytest.fixture
-def images(made, tmp_path, rng):
-    """The same samples as the run of a stack of images, each one number all over beside a bright pixel."""
-    record, fit = read_run(made)
-    stack = rng.normal(size=(600, 1, 1)) + np.eye(8)
-    write_stack(tmp_path / "stack.mrcs", stack, pixel_size=2.0)
-    record = {**record, "input": str(tmp_path / "stack.mrcs"), "components": {"text": "600 images"}}
-    write_run(fit, tmp_path / "images", record=record)
-    return tmp_path / "images"
 
 
 def test_bars_end_beyond_their_limit_exactly_where_tests_do(annulus_run, annulus):

@@ -84,7 +84,7 @@ def moving_ring(count):
     return transforms_of(molecule, random_rotations(count), noise=1.0, scale=2.0), places
 
 
-@pytest.mark.slow
+@pytest.mark.nightly  # test_slices.py shows that symmetric views are used
 @pytest.mark.filterwarnings("ignore::manifactor.SampleWarning")
 def test_motions_of_a_symmetric_molecule_are_found_in_few_images(coarse, monkeypatch):
     monkeypatch.setattr(principal, "N_ROUNDS", 5)
