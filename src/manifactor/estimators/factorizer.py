@@ -324,6 +324,15 @@ class ManifoldFactorizer(SpectralEstimator):
         """Return a copy of the estimator whose result is candidate `k` of `candidates_`.
 
         It has the factors and coordinates of that candidate, and its own `evidence_`.
+
+        Parameters
+        ----------
+        k : int
+            Number in `candidates_`; 0 is the result of the fit.
+
+        Returns
+        -------
+        ManifoldFactorizer
         """
         check_is_fitted(self)
         other = copy(self)

@@ -270,7 +270,8 @@ class Evidence(Tested):
         """
         if self.verdict != "none":
             return self.verdict
-        if self.probability < CRITERIA["probability"].limit:
+        alike = self.symmetries is not None and self.symmetries.is_homogeneous
+        if self.probability < CRITERIA["probability"].limit and not alike:
             return "cannot tell"
         return answer_of(test for test in self.tests if self._is_why(test))
 

@@ -17,10 +17,10 @@ class Samples:
     noise: np.ndarray | None = None  # (n_features,): its standard deviation in every column
     # For the operators; the search for factors draws the same numbers in every fit
     rng: np.random.Generator = field(default_factory=lambda: np.random.default_rng(0))
-    n_given: int = 0  # number of rows as given, if copies of others were left out
     rows: np.ndarray | None = None  # numbers of the samples that were drawn; None for all
     # The same as pairs at a longer lag, given a verdict by the metric of short moves, if these
     # may tell more
     as_pairs: "Callable[[str], Samples | None] | None" = None
     frame: Any = None  # what the caller's data frame says of these rows
     precision: type[np.floating] = np.float64  # of the caller's array
+    n_given: int = 0  # number of rows as given, if copies of others were left out

@@ -139,7 +139,7 @@ def __getattr__(name: str) -> Any:
 
 
 # Points of a scatter plot: more take time and change nothing that is seen.
-MOST_POINTS = 10_000
+_MOST_POINTS = 10_000
 
 
 @on_axes
@@ -178,7 +178,7 @@ def drawn(n_samples: int) -> int:
 
 def _thinned(n_samples: int) -> slice:
     """Return which samples are drawn: every so many, so that a drawing is the same each time."""
-    return slice(None, None, ceil_div(n_samples, MOST_POINTS))
+    return slice(None, None, ceil_div(n_samples, _MOST_POINTS))
 
 
 def _bare(ax):
@@ -787,7 +787,7 @@ def _show_in_notebook(figure) -> None:
     if "inline" not in pyplot.get_backend() and pyplot.fignum_exists(figure.number):
         return  # it has a window
     with style():
-        png = file_bytes(figure, "png", PlotSettings())
+        png = _file_bytes(figure, "png", PlotSettings())
     extra("IPython.display").display_png(png, raw=True)
     pyplot.close(figure)
 
@@ -804,8 +804,8 @@ def picture(figure, *, settings: PlotSettings = PlotSettings()) -> dict[str, byt
     # The layout is computed: once for both files.
     figure.set_layout_engine("none")
     # Without its date, the same figure gives the same bytes.
-    vector = file_bytes(figure, "pdf", settings, metadata={"CreationDate": None})
-    pixels = io.BytesIO(file_bytes(figure, "png", settings))
+    vector = _file_bytes(figure, "pdf", settings, metadata={"CreationDate": None})
+    pixels = io.BytesIO(_file_bytes(figure, "png", settings))
     image = extra("PIL.Image").open(pixels).convert("RGB")
     small = io.BytesIO()
     # One byte for each colour, with one value left for transparency.
@@ -815,10 +815,10 @@ def picture(figure, *, settings: PlotSettings = PlotSettings()) -> dict[str, byt
 
 def clear_picture(figure, suffix: str, *, settings: PlotSettings = PlotSettings()) -> bytes:
     """Return a figure, drawn in the style `CLEAR`, as a .png, .svg or .pdf without background."""
-    return file_bytes(figure, suffix.removeprefix("."), settings, transparent=True)
+    return _file_bytes(figure, suffix.removeprefix("."), settings, transparent=True)
 
 
-def file_bytes(figure, kind: str, settings: PlotSettings, **options) -> bytes:
+def _file_bytes(figure, kind: str, settings: PlotSettings, **options) -> bytes:
     """Return a figure as the content of a file."""
     buffer = io.BytesIO()
     figure.savefig(buffer, format=kind, dpi=settings.resolution, **options)
@@ -834,7 +834,7 @@ def svg(figure, name: str, *, settings: PlotSettings = PlotSettings()) -> str:
     those of two drawings in one page differ.
     """
     no_metadata = dict.fromkeys(("Creator", "Date", "Format", "Type"))
-    text = file_bytes(figure, "svg", settings, transparent=True, metadata=no_metadata).decode()
+    text = _file_bytes(figure, "svg", settings, transparent=True, metadata=no_metadata).decode()
     # A style element would apply to the whole page.
     text = re.sub(r"<!--.*?-->|<style.*?</style>", "", text, flags=re.DOTALL)
     text = _with_prefixed_ids(text, name)
