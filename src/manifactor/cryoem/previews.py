@@ -32,12 +32,12 @@ from manifactor.views.figures import scale_bar
 MEAN_IMAGES = 128
 
 
-def open_preview(run: Run, what: Shown) -> Preview | None:
+def open_preview(what: Shown) -> Preview | None:
     """Return a molecule or given volumes, else images or volumes of the samples, else a reason.
 
     None for samples that are numbers alone.
     """
-    molecule = _open_molecule(run, what)
+    run, molecule = what.run, _open_molecule(what)
     if molecule.sources:
         return molecule
     # Where images of all views were to be shown, the reason why they are not is theirs.
@@ -172,7 +172,6 @@ class MoleculePreview(Preview):
     direction; and volumes of another program.
     """
 
-    run: Run
     what: Shown
     map: ViewMap  # particles by direction, and how well each shows the factors
     source: ImageSource | None  # all images, in the order of the samples; None if not readable
@@ -212,7 +211,7 @@ class MoleculePreview(Preview):
 
     def show(self, rows: np.ndarray, weights: np.ndarray, look: Viewpoint) -> dict:
         """Return the molecule, or a given volume, at the places of a look."""
-        volumes, picture = self.what.wanted.volumes, self.picture(rows, weights, look)
+        volumes, picture = self.what.asked.volumes, self.picture(rows, weights, look)
         if volumes is None or look.source != "volumes":
             return {"image": data_url(picture)} if self.what.motions else {}
         number = volumes.nearest(look.at[volumes.factor][0])
@@ -223,7 +222,7 @@ class MoleculePreview(Preview):
 
     def picture(self, rows: np.ndarray, weights: np.ndarray, look: Viewpoint) -> np.ndarray:
         """Return the picture of the molecule, or of a given volume; empty for neither."""
-        motions, volumes = self.what.motions, self.what.wanted.volumes
+        motions, volumes = self.what.motions, self.what.asked.volumes
         if volumes is not None and (look.source == "volumes" or motions is None):
             number = volumes.nearest(look.at[volumes.factor][0])
             return volumes.image(number, look.view)
@@ -246,19 +245,19 @@ class MoleculePreview(Preview):
 
     def _directed(self, view: tuple[float, float]) -> Directed:
         assert self.source is not None
-        everyone = self.run.particles
-        cone = given_cone(known_directions(everyone), view, self.what.wanted.width)
+        everyone = self.what.run.particles
+        cone = given_cone(known_directions(everyone), view, self.what.asked.width)
         rows = np.flatnonzero(everyone.near_view(*view, width=cone.width, or_opposite=True))
         particles, mirrored = everyone[rows].facing(view)
         source = self.source[rows]
         weigh = can_weigh(source, particles)
         images = View(source, particles, frame=view, weigh=weigh, mirrored=mirrored)
-        return Directed(images, cone, rows=rows, places=self.run[rows].places)
+        return Directed(images, cone, rows=rows, places=self.what.run[rows].places)
 
 
-def _open_molecule(run: Run, what: Shown) -> MoleculePreview:
+def _open_molecule(what: Shown) -> MoleculePreview:
     """Return what the explorer shows of particles of all views, or of given volumes."""
-    source, why = None, what.why
+    source, why, run = None, what.why, what.run
     if what.cones:
         try:
             # No image is read yet.
@@ -277,14 +276,14 @@ def _open_molecule(run: Run, what: Shown) -> MoleculePreview:
     if source is not None:
         sources["images"] = "Mean of the images seen from about this direction"
         widths["images"] = _width(source)
-    if (volumes := what.wanted.volumes) is not None:
+    if (volumes := what.asked.volumes) is not None:
         sources["volumes"] = f"Projection of the volumes of {volumes.folder}"
         widths["volumes"] = volumes.width
     # At least 20, for the noise, and else a tenth of those seen from a direction, to be near the
     # place.
     seen = min((cone.n_particles for cone in what.cones), default=0)
     count = min(max(int(0.1 * seen), 20), MEAN_IMAGES)
-    return MoleculePreview(run, what, views, source, widths, sources=sources, count=count, why=why)
+    return MoleculePreview(what, views, source, widths, sources=sources, count=count, why=why)
 
 
 def particle_columns(particles: Particles) -> dict[str, Column]:

@@ -14,9 +14,8 @@ from typing import Any
 import numpy as np
 from scipy.spatial import KDTree
 
-from manifactor._support.errors import first_sentence, one_line
+from manifactor._support.errors import first_sentence
 from manifactor._support.files import require_regular_file
-from manifactor._support.parameters import require_number
 from manifactor._support.stages import Stages
 from manifactor._support.values import bad_values
 from manifactor._support.workers import Here, Workers
@@ -478,46 +477,25 @@ class Wanted:
     width: float | None = None  # degrees around it that are averaged; None for enough images
     volumes: GivenVolumes | None = None  # of another program, along a factor
 
-    def check(self, run: Run) -> None:
-        """Refuse what a run cannot show, before anything is computed."""
-        if self.width is not None:
-            require_number("width", self.width, above=0, high=90)
-        directed = self.view is not None or self.width is not None
-        if directed and self.volumes is None and not has_all_views(run):
-            raise ValueError(
-                "--view and --width choose among particles of all views; "
-                f"{run.folder} has none. Leave them out."
-            )
-
 
 @dataclass(frozen=True)
 class Shown:
-    """What is shown of particles of all views; nothing of other runs."""
+    """A run, and what is shown of particles of all views; nothing of other runs."""
 
+    run: Run
     motions: RunMotions | None = None  # the molecule along the factors
     # The images that are averaged along each factor; empty if all show one view
     cones: tuple[Cone, ...] = ()
     why: str = ""  # why there is no molecule, if it could not be computed
-    wanted: Wanted = Wanted()  # what the user asked to see
+    asked: Wanted = Wanted()
 
     def view(self, motion: int) -> tuple[float, float] | None:
         """Return the direction that shows a factor, counted from 0; None for the best one."""
-        return self.cones[motion].view if self.cones else self.wanted.view
+        return self.cones[motion].view if self.cones else self.asked.view
 
 
-def open_shown(
-    run: Run, fit: ManifoldFactorizer, wanted: Wanted = Wanted(), *, stages: Stages | None = None
-) -> Shown:
-    """Return what is to be shown of a run, computed from images if necessary."""
-    motions, why = None, ""
-    try:
-        motions = known_motions(run, fit, stages=stages)
-    except (ValueError, OSError) as error:
-        why = one_line(error)
-    return Shown(motions, _cones(run, motions, wanted), why, wanted)
-
-
-def _cones(run: Run, motions: RunMotions | None, wanted: Wanted) -> tuple[Cone, ...]:
+def shown_cones(run: Run, motions: RunMotions | None, wanted: Wanted) -> tuple[Cone, ...]:
+    """Return the images to average along each factor."""
     try:
         if not has_all_views(run):
             return ()
