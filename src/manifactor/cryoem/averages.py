@@ -15,7 +15,7 @@ from manifactor._support.threads import cores
 from manifactor._support.workers import Here, Workers, ignored
 from manifactor.cryoem.components import distances, shell_means, shells
 from manifactor.cryoem.files.stacks import write_stack, write_volume
-from manifactor.cryoem.one_view import View, particle_ctf_at
+from manifactor.cryoem.one_view import View, particle_ctf
 from manifactor.runs.places import Matching, Place, bin_labels, grid_labels, match
 from manifactor.runs.run import Run, places_along, require_as_many
 from manifactor.views import pictures
@@ -84,14 +84,14 @@ def correction(
     # Four directions over half a turn: astigmatism repeats after it, and images are turned in their
     # plane.
     angles = np.arange(4) * np.pi / 4
-    x, y = np.outer(np.cos(angles), radius), np.outer(np.sin(angles), radius)
+    frequencies = np.outer(np.cos(angles), radius), np.outer(np.sin(angles), radius)
     # The weighted mean of the squared CTF of every bin, by shell.
     sums = np.zeros((n_bins, n_shells))
     used = np.flatnonzero((labels >= 0) & (weights > 0))
     # The CTF of 2000 particles takes some 10 MB.
     for start in range(0, len(used), 2000):
         rows = used[start : start + 2000]
-        power = (particle_ctf_at(particles[rows], x, y) ** 2).mean(axis=1)
+        power = (particle_ctf(particles[rows], frequencies) ** 2).mean(axis=1)
         np.add.at(sums, labels[rows], weights[rows, None] * power)
     total = np.bincount(labels[used], weights[used], minlength=n_bins)
     powers = sums / np.maximum(total, np.finfo(float).tiny)[:, None]

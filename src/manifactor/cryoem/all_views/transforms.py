@@ -21,7 +21,7 @@ from manifactor.cryoem.components import circular_mask, distances, soft_ball, sq
 from manifactor.cryoem.directions import known_directions
 from manifactor.cryoem.files.particles import Particles, euler_matrices
 from manifactor.cryoem.files.stacks import ImageSource
-from manifactor.cryoem.one_view import View, particle_ctf_at
+from manifactor.cryoem.one_view import View, particle_ctf
 from manifactor.operators.engines.gpu import like, namespace, on_device, sparse_rows
 
 # Steps of the grid for each cycle per box. With two, slices are exact to one or two percent after
@@ -260,7 +260,7 @@ class Transforms:
         """The contrast transfer function at the same frequencies, (n, m)."""
         if self.optics is None:
             return np.ones(self.values.shape, np.float32)
-        return particle_ctf_at(self.optics, *(self.grid.plane.T / self.box))
+        return particle_ctf(self.optics, self.grid.plane.T / self.box)
 
     def turn(self, vectors: np.ndarray) -> "Transforms":
         """Return the images with poses turned by rotation vectors, in radians, (3,) or (n, 3)."""

@@ -17,7 +17,7 @@ from sklearn.utils.extmath import randomized_svd
 
 from manifactor._support.parameters import require_choice, require_count, require_number
 from manifactor._support.threads import one_blas_thread
-from manifactor.cryoem.one_view import KRIOS, Optics, contrast_transfer
+from manifactor.cryoem.one_view import KRIOS, Optics, contrast_transfer, image_frequencies
 from manifactor.cryoem.simulate.molecule import (
     TURNING,
     Molecule,
@@ -375,8 +375,8 @@ def simulate_particles(
             painted = _rotated_and_shifted(painted, psi[batch], shift[batch])
         # After the pose: the CTF is the microscope's and does not turn with a particle.
         if defoci is not None:
-            ctf = contrast_transfer(size, pixel_size, defoci[batch], optics=optics)
-            painted = filtered(painted, ctf)
+            at = image_frequencies(size, pixel_size)
+            painted = filtered(painted, contrast_transfer(at, defoci[batch], optics=optics))
         images[batch] = painted
     # A pose is not a motion: the signal is that of the upright images.
     some = slice(N_CALIBRATION)
