@@ -119,10 +119,7 @@ class MotionModel:
     # (n_motions,): how much of a motion in some views the other views predict; if another program
     # told the places, the correlation of volumes from two half sets of images
     consistency: np.ndarray
-    # (n_motions, n_levels): of the places of all particles, from 0 to 1, in runs of 0.2.0, where
-    # coordinates are not the places; else None
-    quantiles: np.ndarray | None = None
-    size: int = 0  # width of an image in pixels; 0 where an earlier release did not keep it
+    size: int = 0  # width of an image in pixels; 0 if it is unknown
 
     def images(self, places: np.ndarray, rotations: np.ndarray, *, size: int = 64) -> np.ndarray:
         """Return images, (n, size, size), of one place from n sides, without CTF."""

@@ -77,17 +77,14 @@ class Scale:
         return even % 1 if self.topology == "circle" else even
 
 
-def scale_of(factor: Factor, reached: np.ndarray | None = None) -> Scale:
-    """Return the scale of a factor, from the samples fitted and the levels of all places."""
+def scale_of(factor: Factor) -> Scale:
+    """Return the scale of a factor, from the samples fitted."""
     if factor.coordinate is None:
         # Eight columns of a shape of more dimensions: the cost grows with the square of the
         # features, and the first functions are the coarsest.
         return Scale("other", factor.embedding.mean(axis=0)[:8], np.zeros((2, 0)))
     coordinate = np.sort(np.asarray(factor.coordinate))
-    even = even_places(coordinate)
-    if reached is not None and factor.topology == "interval":
-        even = np.interp(even, np.linspace(0, 1, len(reached)), reached)
-    known = np.stack([even, coordinate])
+    known = np.stack([even_places(coordinate), coordinate])
     if factor.topology == "circle":
         turn = np.array([[1], [2 * np.pi]])
         known = np.hstack([known - turn, known, known + turn])
@@ -170,10 +167,7 @@ def open_motions(run: Run, fit: ManifoldFactorizer) -> RunMotions | None:
             f"{len(model.motions.topologies)}. Fit again."
         )
     own = "all_views" in run.record
-    if model.quantiles is not None:
-        scales = map(scale_of, fit.factors_, model.quantiles)
-    else:
-        scales = map(_scale_of_places if own else scale_of, fit.factors_)
+    scales = map(_scale_of_places if own else scale_of, fit.factors_)
     return RunMotions(model, tuple(scales), not own)
 
 
