@@ -99,11 +99,9 @@ def correction(
 
 
 def restored(means: np.ndarray, powers: np.ndarray) -> np.ndarray:
-    """Return means of images with their CTF, of mean squares (n_bins, n_shells), divided out.
-
-    Signal and noise are measured in the means themselves: noise outside of the disc that the
-    molecule fills, signal in what is left of each shell.
-    """
+    """Return means of images with their CTF, of mean squares (n_bins, n_shells), divided out."""
+    # Signal and noise are measured in the means themselves: noise outside of the disc that the
+    # molecule fills, signal in what is left of each shell.
     size = means.shape[-1]
     shell, multiplicity = shells(size)
     spectra = fft.rfft2(means, norm="ortho", workers=cores())

@@ -207,10 +207,8 @@ def model_of_places(
 def _expected_views(
     transforms: Transforms, features: PlaceFeatures, first: np.ndarray, second: np.ndarray
 ) -> ViewMap:
-    """Return how well a single image of each direction tells places on factors.
-
-    Volumes of two half sets tell what they have in common: noise adds nothing on average.
-    """
+    """Return how well a single image of each direction tells places on factors."""
+    # Volumes of two half sets tell what they have in common: noise adds nothing on average.
     n_factors, grid = len(features.topologies), transforms.grid
     counted = view_map(transforms.rotations, np.zeros((len(transforms), n_factors)))
     angles = direction_angles(counted.cells.centres)

@@ -353,11 +353,9 @@ class GivenVolumes:
 
 
 def read_volumes(folder: Path | str, run: Run, *, factor: int | None = None) -> GivenVolumes:
-    """Read a folder of volumes, and find their coordinates on a factor.
-
-    A volume is at the sample nearest to the point that it was decoded from; without known points,
-    volumes are evenly spaced.
-    """
+    """Read a folder of volumes, and find their coordinates on a factor."""
+    # A volume is at the sample nearest to the point that it was decoded from; without known points,
+    # volumes are evenly spaced.
     folder = Path(folder)
     # The folder that the exported command of cryoDRGN writes.
     if (folder / "volumes").is_dir() and not any(folder.glob("*.mrc")):

@@ -107,10 +107,8 @@ def _splat_painter(
 
 
 def _volume_painter(molecule: Molecule, frame: Frame, reach: np.ndarray, blur: float) -> Painter:
-    """Return a painter by the paper's recipe, which interpolates densities.
-
-    The paper also clips negative densities; Gaussians and linear interpolation leave none.
-    """
+    """Return a painter by the paper's recipe, which interpolates densities."""
+    # The paper also clips negative densities; Gaussians and linear interpolation leave none.
     pixel_size = frame.pixel_size
     # `gaussian_filter` cuts its Gaussian off at four standard deviations.
     margin = 4 * blur / pixel_size + 1
