@@ -95,8 +95,11 @@ def _splat_painter(
     blur: float,
 ) -> Painter:
     """Return a painter of images or volumes, whose atoms lie where `place` says, blur in pixels."""
-    # The sum of the atoms is blurred, once an image, instead of every atom.
-    envelope = _gaussian_transfer(shape, blur)
+    # The sum of the atoms is blurred, once an image, instead of every atom: by the transform of a
+    # Gaussian, in single precision as the images, whose transforms would become double, too.
+    frequencies = [*map(np.fft.fftfreq, shape[:-1]), np.fft.rfftfreq(shape[-1])]
+    squared = sum(k**2 for k in np.ix_(*frequencies))
+    envelope = np.exp(-2 * (np.pi * blur) ** 2 * squared).astype(np.float32)
 
     def paint(angle: np.ndarray, stretch: np.ndarray) -> np.ndarray:
         moved = map(molecule.moved, angle, stretch)
@@ -184,15 +187,6 @@ def splat(at: np.ndarray, weights: np.ndarray, shape: tuple[int, ...]) -> np.nda
         # Atoms share cells: `bincount` sums them, indexed addition would keep one.
         grid += np.bincount(cell, share, grid.size)
     return grid.reshape(shape)
-
-
-def _gaussian_transfer(shape: tuple[int, ...], blur: float) -> np.ndarray:
-    """Return the transform of a Gaussian on the grid of a real transform."""
-    frequencies = [*map(np.fft.fftfreq, shape[:-1]), np.fft.rfftfreq(shape[-1])]
-    squared = sum(k**2 for k in np.ix_(*frequencies))
-    transfer = np.exp(-2 * (np.pi * blur) ** 2 * squared)
-    # In single precision, as the images: their transforms would become double, too.
-    return transfer.astype(np.float32)
 
 
 def filtered(images: np.ndarray, transfer: np.ndarray, *, n_axes: int = 2) -> np.ndarray:
