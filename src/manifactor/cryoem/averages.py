@@ -164,11 +164,6 @@ class Averages:
     in_array: bool = False  # whether images are of an array, of picture files or of a film
 
     @property
-    def shape(self) -> tuple[int, ...]:
-        """Number of bins along each factor."""
-        return tuple(map(len, self.centres))
-
-    @property
     def width(self) -> float | None:
         """Width of an image in Angstrom; None if it is unknown."""
         return None if self.pixel_size is None else self.pixel_size * self.images.shape[2]
@@ -350,7 +345,7 @@ def _write_pictures(averages: Averages, folder: Path) -> list[str]:
     files = {}
     if columns:
         # A grid has no order in which to play it, so there is no movie.
-        grid = shown.reshape(*averages.shape, *shown.shape[1:])
+        grid = shown.reshape(*map(len, averages.centres), *shown.shape[1:])
         picture = pictures.grid_picture(grid, rows=rows, columns=columns[0])
     else:
         files = pictures.movie_bytes(shown, circular=averages.is_circular)

@@ -79,7 +79,7 @@ def _width(source: ImageSource) -> float | None:
 class Images(Preview):
     """Mean images, and single ones as thumbnails."""
 
-    source: View | ImageSource
+    source: View
     kind = "images"
 
     def picture(self, rows: np.ndarray, weights: np.ndarray, look: Viewpoint) -> np.ndarray:
@@ -124,25 +124,19 @@ class Volumes(Images):
 
 
 def mean_and_first(
-    images: View | ImageSource, rows: np.ndarray, weights: np.ndarray, *, singles: int
+    images: View, rows: np.ndarray, weights: np.ndarray, *, singles: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the weighted mean of images or volumes, and the first ones in the order of `rows`."""
-    order = np.argsort(rows, kind="stable")
-    mean: np.ndarray | None = None
+    order, shape = np.argsort(rows, kind="stable"), images.source.shape
+    mean = np.zeros(shape, np.float32)
+    first = np.empty((min(singles, len(rows)), *shape), np.float32)
     for found, block in images.blocks(rows):
         # Blocks come in the order of the file.
         which = order[np.searchsorted(rows[order], found)]
-        shares = weights[which].astype(np.float32)
-        part = np.tensordot(shares, block, axes=1)
-        # The shape is known with the first block only.
-        if mean is None:
-            mean = np.zeros_like(part)
-            first = np.empty((min(singles, len(rows)), *part.shape), dtype=np.float32)
-        mean += part
+        mean += np.tensordot(weights[which].astype(np.float32), block, axes=1)
         early = which < singles
         first[which[early]] = block[early]
-    assert mean is not None
-    if isinstance(images, View) and images.particles is not None:
+    if images.particles is not None:
         # The CTF of the images is divided out, if it is known.
         near = replace(images, particles=images.particles[rows])
         one_bin = np.zeros(len(rows), dtype=int)
@@ -158,7 +152,6 @@ class Directed(Images):
 
     def show(self, rows: np.ndarray, weights: np.ndarray, look: Viewpoint) -> dict:
         """Return the mean of some of the images, the nearest ones, and what they are of."""
-        assert isinstance(self.source, View)
         cone = {"width": self.cone.width, "images": self.cone.n_particles}
         cone["corrected"] = self.source.weigh
         return {"cone": cone, **(super().show(rows, weights, look) if len(rows) else {})}
@@ -235,7 +228,7 @@ class MoleculePreview(Preview):
 
     def of_one(self) -> Preview:
         """Return what shows a single image."""
-        return self if self.source is None else Images(self.source)
+        return self if self.source is None else Images(View(self.source))
 
     @cached_property
     def directed(self) -> Callable[[tuple[float, float]], Directed]:
