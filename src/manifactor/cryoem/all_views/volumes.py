@@ -270,19 +270,6 @@ def volumes_along(
     )
 
 
-def require_plain(*, matched: bool, halves: bool) -> None:
-    """Refuse what means of images have and a model has not."""
-    if matched or halves:
-        option, why = (
-            ("--match", "volumes of all views have the other factors held in their middle")
-            if matched
-            else ("--halves", "the volumes of all views are of all particles")
-        )
-        raise ValueError(
-            f"{option} is for means of images; {why}. Leave it out, or give a --view ROT,TILT."
-        )
-
-
 # Images seen from about one direction.
 
 
