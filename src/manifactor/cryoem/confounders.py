@@ -143,12 +143,7 @@ def _explained_share(known: np.ndarray) -> Callable[[np.ndarray], float]:
     """Return the function that gives the R^2 with which `known` predicts a target."""
     # A sample of the target, (n, m), is predicted by the mean of the others like it.
     if known.ndim == 1:
-        n_others = np.maximum(np.bincount(known)[known] - 1, 1)[:, None]
-        member = sp.csr_array((np.ones(len(known)), (np.arange(len(known)), known)))
-
-        def predict(target: np.ndarray) -> np.ndarray:
-            return (member @ (member.T @ target) - target) / n_others
-
+        n_others, predict = _mean_of_group(known)
     else:
         n_others, predict = np.array([CONFOUNDER_NEIGHBORS]), _mean_of_neighbours(known)
     # The mean of k others has itself a k-th of the noise, which is taken off.
@@ -161,6 +156,14 @@ def _explained_share(known: np.ndarray) -> Callable[[np.ndarray], float]:
         return float(1 - left / max((centred**2).sum(), 1e-300))
 
     return explained
+
+
+def _mean_of_group(groups: np.ndarray) -> tuple[np.ndarray, Callable[[np.ndarray], np.ndarray]]:
+    """Return how many others are in each sample's group, and what takes a target to their means."""
+    n = len(groups)
+    n_others = np.maximum(np.bincount(groups)[groups] - 1, 1)[:, None]
+    member = sp.csr_array((np.ones(n), (np.arange(n), groups)))
+    return n_others, lambda target: (member @ (member.T @ target) - target) / n_others
 
 
 def _mean_of_neighbours(known: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:

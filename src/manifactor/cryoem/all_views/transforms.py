@@ -255,7 +255,8 @@ class Transforms:
         """The contrast transfer function at the same frequencies, (n, m)."""
         if self.optics is None:
             return np.ones(self.values.shape, np.float32)
-        return particle_ctf(self.optics, self.grid.plane.T / self.box)
+        x, y = self.grid.plane.T / self.box
+        return particle_ctf(self.optics, (x, y))
 
     def turn(self, vectors: np.ndarray) -> "Transforms":
         """Return the images with poses turned by rotation vectors, in radians, (3,) or (n, 3)."""
