@@ -12,7 +12,7 @@ from scipy.spatial.transform import Rotation
 
 from manifactor.cryoem.files.particles import euler_matrices
 from manifactor.cryoem.files.stacks import write_stack
-from manifactor.cryoem.one_view import contrast_transfer
+from manifactor.cryoem.one_view import contrast_transfer, image_frequencies
 
 SIZE, PIXEL_SIZE, BLUR, N_BEADS = 32, 4.0, 5.0, 40
 COLUMNS = [
@@ -76,7 +76,7 @@ def simulated(folder, n, *, noise=0.5, seed=0):
     angles = np.c_[rot, tilt, psi]
     defocus = rng.uniform(8000, 15000, n)
     shift = rng.integers(-2, 3, (n, 2))
-    ctf = contrast_transfer(SIZE, PIXEL_SIZE, defocus)
+    ctf = contrast_transfer(image_frequencies(SIZE, PIXEL_SIZE), defocus)
     clean = np.array([image(*each) for each in zip(states, angles, strict=True)])
     clean = np.fft.irfft2(np.fft.rfft2(clean) * ctf, s=(SIZE, SIZE))
     # The origins of a STAR file say how to undo the shift.

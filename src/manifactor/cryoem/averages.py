@@ -15,7 +15,7 @@ from manifactor._support.threads import cores
 from manifactor._support.workers import Here, Workers, ignored
 from manifactor.cryoem.components import distances, shell_means, shells
 from manifactor.cryoem.files.stacks import write_stack, write_volume
-from manifactor.cryoem.one_view import View, particle_ctf_at
+from manifactor.cryoem.one_view import View, particle_ctf
 from manifactor.runs.places import Matching, Place, bin_labels, grid_labels, match
 from manifactor.runs.run import Run, places_along, require_as_many
 from manifactor.views import pictures
@@ -84,14 +84,14 @@ def correction(
     # Four directions over half a turn: astigmatism repeats after it, and images are turned in their
     # plane.
     angles = np.arange(4) * np.pi / 4
-    x, y = np.outer(np.cos(angles), radius), np.outer(np.sin(angles), radius)
+    frequencies = np.outer(np.cos(angles), radius), np.outer(np.sin(angles), radius)
     # The weighted mean of the squared CTF of every bin, by shell.
     sums = np.zeros((n_bins, n_shells))
     used = np.flatnonzero((labels >= 0) & (weights > 0))
     # The CTF of 2000 particles takes some 10 MB.
     for start in range(0, len(used), 2000):
         rows = used[start : start + 2000]
-        power = (particle_ctf_at(particles[rows], x, y) ** 2).mean(axis=1)
+        power = (particle_ctf(particles[rows], frequencies) ** 2).mean(axis=1)
         np.add.at(sums, labels[rows], weights[rows, None] * power)
     total = np.bincount(labels[used], weights[used], minlength=n_bins)
     powers = sums / np.maximum(total, np.finfo(float).tiny)[:, None]
@@ -99,11 +99,9 @@ def correction(
 
 
 def restored(means: np.ndarray, powers: np.ndarray) -> np.ndarray:
-    """Return means of images with their CTF, of mean squares (n_bins, n_shells), divided out.
-
-    Signal and noise are measured in the means themselves: noise outside of the disc that the
-    molecule fills, signal in what is left of each shell.
-    """
+    """Return means of images with their CTF, of mean squares (n_bins, n_shells), divided out."""
+    # Signal and noise are measured in the means themselves: noise outside of the disc that the
+    # molecule fills, signal in what is left of each shell.
     size = means.shape[-1]
     shell, multiplicity = shells(size)
     spectra = fft.rfft2(means, norm="ortho", workers=cores())
@@ -164,11 +162,6 @@ class Averages:
     ctf_corrected: bool = False  # whether the CTF was divided out of the means
     of_model: bool = False  # whether these are volumes of the model of all particles
     in_array: bool = False  # whether images are of an array, of picture files or of a film
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Number of bins along each factor."""
-        return tuple(map(len, self.centres))
 
     @property
     def width(self) -> float | None:
@@ -352,7 +345,7 @@ def _write_pictures(averages: Averages, folder: Path) -> list[str]:
     files = {}
     if columns:
         # A grid has no order in which to play it, so there is no movie.
-        grid = shown.reshape(*averages.shape, *shown.shape[1:])
+        grid = shown.reshape(*map(len, averages.centres), *shown.shape[1:])
         picture = pictures.grid_picture(grid, rows=rows, columns=columns[0])
     else:
         files = pictures.movie_bytes(shown, circular=averages.is_circular)

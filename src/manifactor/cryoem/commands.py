@@ -30,7 +30,6 @@ from manifactor.cryoem.all_views.volumes import (
     MODEL_FILE,
     known_motions,
     needs_volumes,
-    require_plain,
     volumes_along,
     volumes_notice,
 )
@@ -180,7 +179,15 @@ def _averages(run: Run, options: AverageOptions, workers: Workers) -> averaging.
     # Without a view, particles of all views have volumes instead of mean images.
     if options.view is None and has_model:
         # Before volumes are computed.
-        require_plain(**plain)
+        if any(plain.values()):
+            option, why = (
+                ("--match", "volumes of all views have the other factors held in their middle")
+                if options.match
+                else ("--halves", "the volumes of all views are of all particles")
+            )
+            raise ValueError(
+                f"{option} is for means of images; {why}. Leave it out, or give a --view ROT,TILT."
+            )
         places_along(run, options.factor)
         with reported([volumes_notice(run)]) as stages:
             motions = known_motions(run, read_run(run.folder)[1], stages=stages, workers=workers)

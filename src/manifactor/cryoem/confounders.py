@@ -67,11 +67,9 @@ def confounder_records(
 
 
 def expected_features(place: Place) -> np.ndarray:
-    """Return the features of places, or their means where deviations are known.
-
-    Thus a quantity on which only the deviation depends explains nothing. An angle alone would be a
-    sure one, and may be the same for all images that show nothing of it.
-    """
+    """Return the features of places, or their means where deviations are known."""
+    # Thus a quantity on which only the deviation depends explains nothing. An angle alone would be
+    # a sure one, and may be the same for all images that show nothing of it.
     if place.deviation is None or place.topology != "circle":
         return place.features
     # The mean cosine of normal angles around 0.
@@ -142,10 +140,8 @@ def known_quantities(particles: Particles) -> dict[str, np.ndarray]:
 
 
 def _explained_share(known: np.ndarray) -> Callable[[np.ndarray], float]:
-    """Return the function that gives the R^2 with which `known` predicts a target.
-
-    A sample of the target, (n, m), is predicted by the mean of the others like it.
-    """
+    """Return the function that gives the R^2 with which `known` predicts a target."""
+    # A sample of the target, (n, m), is predicted by the mean of the others like it.
     if known.ndim == 1:
         n_others, predict = _mean_of_group(known)
     else:

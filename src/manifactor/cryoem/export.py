@@ -194,10 +194,8 @@ def comment(text: str, *, width: int = 88) -> str:
 def steady_samples(
     place: Place, others: Sequence[Place], bins: Mapping[int, np.ndarray], centres: np.ndarray
 ) -> list[int]:
-    """Return one sample of each bin that is not empty, all near one coordinate on other factors.
-
-    The common coordinate is the one, of some drawn at random, that is nearest to all bins.
-    """
+    """Return one sample of each bin that is not empty, all near one coordinate on other factors."""
+    # The common coordinate is the one, of some drawn at random, that is nearest to all bins.
     if others:
         # In units of the standard deviation, so that no factor dominates the distance.
         features = np.column_stack([other.features / other.features.std() for other in others])
@@ -422,10 +420,8 @@ def _cryodrgn(request: Request) -> Bridge:
 
 
 def _voxel_size(request: Request, config: Path) -> float | None:
-    """Return the voxel size in Angstrom of a model's volumes; None where it is unknown.
-
-    The model may have been trained on downsampled images: the width is what they share.
-    """
+    """Return the voxel size in Angstrom of a model's volumes; None where it is unknown."""
+    # The model may have been trained on downsampled images: the width is what they share.
     found = re.fullmatch(r"\d{1,6}", _stated(config, "lattice_args", "D"))
     # The lattice of an even box has one point more, to be symmetric about 0.
     box = int(found[0]) - 1 if found else 0

@@ -1,6 +1,6 @@
 """Images of one view in one frame: CTF treated, centred, turned in plane; and the CTF itself."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -69,7 +69,7 @@ class View:
         pixel_size = self.source.pixel_size
         if self.flip or self.weigh:
             seen = particles[rows]
-            factor = particle_ctf(seen, images.shape[-1], pixel_size)
+            factor = particle_ctf(seen, image_frequencies(images.shape[-1], pixel_size))
             if not self.weigh:
                 # The phases only: multiplying by the CTF itself would weight the spectrum, and the
                 # noise would no longer be the same in all images.
@@ -176,30 +176,13 @@ class Optics:
 KRIOS = Optics()
 
 
-def contrast_transfer(size: int, pixel_size: float, *defocus, **known) -> np.ndarray:
-    r"""Compute the CTF of each image on the grid of ``rfft2``.
-
-    .. math:: \sin(\pi \lambda \Delta f k^2 - \tfrac{\pi}{2} C_s \lambda^3 k^4
-        + \varphi + \arcsin A)
-
-    with the defocus :math:`\Delta f` positive for underfocus. The sign is RELION's: at zero
-    frequency the CTF is the amplitude contrast, :math:`+A` (without phase shift), so it goes with
-    particles that are white on a dark ground. A phase flip multiplies by the sign of the CTF.
-    What is known of each image is given as to `contrast_transfer_at`.
-
-    Returns (n_images, size, size // 2 + 1).
-    """
-    return contrast_transfer_at(*image_frequencies(size, pixel_size), *defocus, **known)
-
-
 def image_frequencies(size: int, pixel_size: float) -> tuple[np.ndarray, ...]:
     """Return x and y of the frequencies of ``rfft2``, in 1 / Angstrom."""
     return np.meshgrid(np.fft.rfftfreq(size, pixel_size), np.fft.fftfreq(size, pixel_size))
 
 
-def contrast_transfer_at(
-    x: np.ndarray,
-    y: np.ndarray,
+def contrast_transfer(
+    frequencies: Sequence[np.ndarray],
     defocus_u,
     defocus_v=None,
     *,
@@ -207,7 +190,16 @@ def contrast_transfer_at(
     phase_shift=0.0,
     optics: Optics = KRIOS,
 ) -> np.ndarray:
-    """Compute the CTF of each image at given frequencies, (n_images, *x.shape)."""
+    r"""Compute the CTF of each image at frequencies x and y in 1 / Angstrom, (n_images, *x.shape).
+
+    .. math:: \sin(\pi \lambda \Delta f k^2 - \tfrac{\pi}{2} C_s \lambda^3 k^4
+        + \varphi + \arcsin A)
+
+    with the defocus :math:`\Delta f` positive for underfocus. The sign is RELION's: at zero
+    frequency the CTF is the amplitude contrast, :math:`+A` (without phase shift), so it goes with
+    particles that are white on a dark ground. A phase flip multiplies by the sign of the CTF.
+    """
+    x, y = frequencies
     values = (
         defocus_u,
         defocus_u if defocus_v is None else defocus_v,
@@ -234,27 +226,18 @@ def contrast_transfer_at(
     return np.sin(phase).astype(np.float32)
 
 
-def particle_ctf(particles: Particles, size: int, pixel_size: float) -> np.ndarray:
-    """Compute the contrast transfer function of each particle on ``rfft2``'s grid."""
-    return particle_ctf_at(particles, *image_frequencies(size, pixel_size))
-
-
-def particle_ctf_at(particles: Particles, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Compute the CTF of each particle at frequencies (x, y) in 1 / Angstrom.
-
-    It is without its signs if phases are flipped already.
-    """
+def particle_ctf(particles: Particles, frequencies: Sequence[np.ndarray]) -> np.ndarray:
+    """Compute the CTF of each particle, without its signs if phases are flipped already."""
     known = particles.microscope
     # What is not known of the microscope is that of most of today.
     names = ("voltage", "spherical_aberration", "amplitude_contrast")
-    ctf = contrast_transfer_at(
-        x,
-        y,
+    ctf = contrast_transfer(
+        frequencies,
         known["defocus_u"],
         known.get("defocus_v"),
         angle=known.get("defocus_angle", 0.0),
         phase_shift=known.get("phase_shift", 0.0),
         optics=Optics(**{name: known[name] for name in names if name in known}),
     )
-    flipped = np.asarray(known.get("flipped", 0), bool).reshape(-1, *x.ndim * (1,))
+    flipped = np.asarray(known.get("flipped", 0), bool).reshape(-1, *frequencies[0].ndim * (1,))
     return np.where(flipped, np.abs(ctf), ctf)

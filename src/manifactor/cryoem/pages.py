@@ -1,13 +1,13 @@
 """What report and explorer show of particles, images and volumes beside the factors."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from manifactor._support.errors import listed, one_line
+from manifactor._support.parameters import require_number
 from manifactor._support.stages import Stages
 from manifactor.cryoem import previews
 from manifactor.cryoem.all_views.model import UNKNOWN, ViewMap, angles_of, visibility
@@ -15,9 +15,11 @@ from manifactor.cryoem.all_views.volumes import (
     RunMotions,
     Shown,
     Wanted,
+    has_all_views,
+    known_motions,
     open_motions,
-    open_shown,
     read_volumes,
+    shown_cones,
     volumes_notice,
 )
 from manifactor.cryoem.averages import Averages, average, place_captions
@@ -44,12 +46,8 @@ MOST_AVERAGED = 20_000
 PIXELS = 160
 
 
-@dataclass(frozen=True)
-class ParticlePages:
+class ParticlePages(Shown):
     """What is shown of a run of particles, images or volumes; nothing of numbers alone."""
-
-    run: Run
-    what: Shown  # of particles of all views
 
     @staticmethod
     def about(record: dict, fit: ManifoldFactorizer) -> Sequence[Section]:
@@ -68,9 +66,9 @@ class ParticlePages:
             ]
         return sections
 
-    @classmethod
-    def wanted(cls, run: Run, options: Any) -> Wanted:
-        """Return the direction, and the volumes of another program, that were asked for."""
+    @staticmethod
+    def wanted(run: Run, options: Any) -> Wanted:
+        """Return what was asked for; refuse what a run cannot show, before it is computed."""
         folder, factor = options.volumes, options.volumes_along
         if factor is not None and folder is None:
             raise ValueError(
@@ -78,9 +76,15 @@ class ParticlePages:
                 "with --volumes, or leave it out."
             )
         volumes = None if folder is None else read_volumes(folder, run, factor=factor)
-        wanted = Wanted(options.view, options.width, volumes)
-        wanted.check(run)
-        return wanted
+        if options.width is not None:
+            require_number("width", options.width, above=0, high=90)
+        directed = options.view is not None or options.width is not None
+        if directed and volumes is None and not has_all_views(run):
+            raise ValueError(
+                "--view and --width choose among particles of all views; "
+                f"{run.folder} has none. Leave them out."
+            )
+        return Wanted(options.view, options.width, volumes)
 
     notice = staticmethod(volumes_notice)
 
@@ -90,18 +94,23 @@ class ParticlePages:
     ) -> "ParticlePages":
         """Return what is shown, with volumes along the factors if something is `wanted`."""
         if wanted is None:
-            return cls(run, Shown(open_motions(run, fit)))
-        return cls(run, open_shown(run, fit, wanted, stages=stages))
+            return cls(run, open_motions(run, fit))
+        motions, why = None, ""
+        try:
+            motions = known_motions(run, fit, stages=stages)
+        except (ValueError, OSError) as error:
+            why = one_line(error)
+        return cls(run, motions, shown_cones(run, motions, wanted), why, wanted)
 
     def problem(self) -> str:
         """Return why there are no volumes."""
-        return self.what.why and f"no volumes along the factors: {self.what.why}"
+        return self.why and f"no volumes along the factors: {self.why}"
 
     def sentences(self) -> list[str]:
         """Return what images say about another program's coordinates."""
-        if self.what.why:
-            return [f"No volumes were computed along the factors: {self.what.why}"]
-        motions = self.what.motions
+        if self.why:
+            return [f"No volumes were computed along the factors: {self.why}"]
+        motions = self.motions
         if motions is None or not motions.expected:
             return []
         return [
@@ -115,13 +124,13 @@ class ParticlePages:
         # Along a factor of more dimensions there are none.
         return [
             f"Factor {number}: averages of {cone}"
-            for number, cone in enumerate(self.what.cones, start=1)
+            for number, cone in enumerate(self.cones, start=1)
             if self.run.place(number).topology != "other"
         ]
 
     def samples(self, f: int) -> Figure | None:
         """Return the deviations of all particles, not only of those fitted."""
-        if self.what.motions is None or self.what.motions.expected:
+        if self.motions is None or self.motions.expected:
             return None
         place = self.run.places[f]
         assert place.displayed_deviation is not None
@@ -140,7 +149,7 @@ class ParticlePages:
 
     def figures(self, f: int) -> list[Figure]:
         """Return how well each direction shows the motion."""
-        motions = self.what.motions
+        motions = self.motions
         if motions is None:
             return []
         views = motions.model.views
@@ -149,9 +158,9 @@ class ParticlePages:
 
     def sections(self) -> list[Section]:
         """Return the number of particles in each direction."""
-        if self.what.motions is None:
+        if self.motions is None:
             return []
-        views = self.what.motions.model.views
+        views = self.motions.model.views
         counts = views.counts
         fullest = angles_of(views.cells.centres[[counts.argmax()]])[0]
         text = (
@@ -165,24 +174,24 @@ class ParticlePages:
 
     def strips(self, f: int) -> list[Figure]:
         """Return images along a factor."""
-        what, volumes = self.what, self.what.wanted.volumes
-        strips = [] if what.motions is None else [self._molecule(f)]
+        volumes = self.asked.volumes
+        strips = [] if self.motions is None else [self._molecule(f)]
         # Images of particles themselves stand beside what was computed from all of them.
-        if what.cones or what.motions is None:
+        if self.cones or self.motions is None:
             strips += self._averages(f)
         if volumes is not None and volumes.factor == f:
-            strips.append(self._volumes(what.view(f) or (0.0, 0.0)))
+            strips.append(self._volumes(self.view(f) or (0.0, 0.0)))
         return strips
 
     def _molecule(self, f: int) -> Figure:
-        motions = self.what.motions
+        motions = self.motions
         assert motions is not None
         # The film has three images for each of the strip, which are the middle ones.
-        found = motions.along(f, count=21, size=PIXELS, view=self.what.view(f))
+        found = motions.along(f, count=21, size=PIXELS, view=self.view(f))
         circular = motions.scales[f].topology == "circle"
         some = slice(0 if circular else 1, None, 3)
         others = ", the other motions in their middle" if len(motions.scales) > 1 else ""
-        best = ", which shows this motion best" if self.what.wanted.view is None else ""
+        best = ", which shows this motion best" if self.asked.view is None else ""
         text = (
             f"The molecule at {len(found.images[some])} coordinates on factor {f + 1}, seen from "
             f"{view_in_words(found.view)}{best}{others}: projections of the volumes that all "
@@ -195,7 +204,7 @@ class ParticlePages:
 
     def _averages(self, f: int) -> list[Figure]:
         """Return means along a factor, or why they cannot be read; nothing of a run of numbers."""
-        record, cone = self.run.record, self.what.cones[f] if self.what.cones else None
+        record, cone = self.run.record, self.cones[f] if self.cones else None
         # Nothing to average: no sentence about what is missing is needed.
         of_pictures = (record.get("columns") or {}).get("image")
         if not of_pictures and "particles" not in record and "components" not in record:
@@ -219,7 +228,7 @@ class ParticlePages:
 
     def _volumes(self, view: tuple[float, float]) -> Figure:
         """Return projections of given volumes in a direction."""
-        volumes = self.what.wanted.volumes
+        volumes = self.asked.volumes
         assert volumes is not None
         # At most 12, as many as a page shows side by side.
         numbers = np.unique(np.rint(np.linspace(0, len(volumes.names) - 1, 12)).astype(int))
@@ -234,15 +243,15 @@ class ParticlePages:
 
     def movies(self, f: int) -> Mapping[str, bytes]:
         """Return movies of the molecule, or of means, along a factor."""
-        if self.what.motions is None:
+        if self.motions is None:
             means = averages_along(self.run, f)
             return movie_bytes(means.images, circular=means.is_circular)
-        found = self.what.motions.along(f, count=24, size=PIXELS, view=self.what.view(f))
+        found = self.motions.along(f, count=24, size=PIXELS, view=self.view(f))
         return movie_bytes(found.images, circular=self.run.places[f].topology == "circle")
 
     def preview(self) -> Preview | None:
         """Return a molecule or given volumes, else images or volumes of the samples."""
-        return previews.open_preview(self.run, self.what)
+        return previews.open_preview(self)
 
     def columns(self, preview: Preview) -> dict[str, Callable[[], Mapping[str, Column]]]:
         """Return functions that read columns of particles, and beside a molecule the samples."""

@@ -32,12 +32,12 @@ from manifactor.views.figures import scale_bar
 MEAN_IMAGES = 128
 
 
-def open_preview(run: Run, what: Shown) -> Preview | None:
+def open_preview(what: Shown) -> Preview | None:
     """Return a molecule or given volumes, else images or volumes of the samples, else a reason.
 
     None for samples that are numbers alone.
     """
-    molecule = _open_molecule(run, what)
+    run, molecule = what.run, _open_molecule(what)
     if molecule.sources:
         return molecule
     # Where images of all views were to be shown, the reason why they are not is theirs.
@@ -79,7 +79,7 @@ def _width(source: ImageSource) -> float | None:
 class Images(Preview):
     """Mean images, and single ones as thumbnails."""
 
-    source: View | ImageSource
+    source: View
     kind = "images"
 
     def picture(self, rows: np.ndarray, weights: np.ndarray, look: Viewpoint) -> np.ndarray:
@@ -124,25 +124,19 @@ class Volumes(Images):
 
 
 def mean_and_first(
-    images: View | ImageSource, rows: np.ndarray, weights: np.ndarray, *, singles: int
+    images: View, rows: np.ndarray, weights: np.ndarray, *, singles: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the weighted mean of images or volumes, and the first ones in the order of `rows`."""
-    order = np.argsort(rows, kind="stable")
-    mean: np.ndarray | None = None
+    order, shape = np.argsort(rows, kind="stable"), images.source.shape
+    mean = np.zeros(shape, np.float32)
+    first = np.empty((min(singles, len(rows)), *shape), np.float32)
     for found, block in images.blocks(rows):
         # Blocks come in the order of the file.
         which = order[np.searchsorted(rows[order], found)]
-        shares = weights[which].astype(np.float32)
-        part = np.tensordot(shares, block, axes=1)
-        # The shape is known with the first block only.
-        if mean is None:
-            mean = np.zeros_like(part)
-            first = np.empty((min(singles, len(rows)), *part.shape), dtype=np.float32)
-        mean += part
+        mean += np.tensordot(weights[which].astype(np.float32), block, axes=1)
         early = which < singles
         first[which[early]] = block[early]
-    assert mean is not None
-    if isinstance(images, View) and images.particles is not None:
+    if images.particles is not None:
         # The CTF of the images is divided out, if it is known.
         near = replace(images, particles=images.particles[rows])
         one_bin = np.zeros(len(rows), dtype=int)
@@ -158,7 +152,6 @@ class Directed(Images):
 
     def show(self, rows: np.ndarray, weights: np.ndarray, look: Viewpoint) -> dict:
         """Return the mean of some of the images, the nearest ones, and what they are of."""
-        assert isinstance(self.source, View)
         cone = {"width": self.cone.width, "images": self.cone.n_particles}
         cone["corrected"] = self.source.weigh
         return {"cone": cone, **(super().show(rows, weights, look) if len(rows) else {})}
@@ -172,7 +165,6 @@ class MoleculePreview(Preview):
     direction; and volumes of another program.
     """
 
-    run: Run
     what: Shown
     map: ViewMap  # particles by direction, and how well each shows the factors
     source: ImageSource | None  # all images, in the order of the samples; None if not readable
@@ -212,7 +204,7 @@ class MoleculePreview(Preview):
 
     def show(self, rows: np.ndarray, weights: np.ndarray, look: Viewpoint) -> dict:
         """Return the molecule, or a given volume, at the places of a look."""
-        volumes, picture = self.what.wanted.volumes, self.picture(rows, weights, look)
+        volumes, picture = self.what.asked.volumes, self.picture(rows, weights, look)
         if volumes is None or look.source != "volumes":
             return {"image": data_url(picture)} if self.what.motions else {}
         number = volumes.nearest(look.at[volumes.factor][0])
@@ -223,7 +215,7 @@ class MoleculePreview(Preview):
 
     def picture(self, rows: np.ndarray, weights: np.ndarray, look: Viewpoint) -> np.ndarray:
         """Return the picture of the molecule, or of a given volume; empty for neither."""
-        motions, volumes = self.what.motions, self.what.wanted.volumes
+        motions, volumes = self.what.motions, self.what.asked.volumes
         if volumes is not None and (look.source == "volumes" or motions is None):
             number = volumes.nearest(look.at[volumes.factor][0])
             return volumes.image(number, look.view)
@@ -236,7 +228,7 @@ class MoleculePreview(Preview):
 
     def of_one(self) -> Preview:
         """Return what shows a single image."""
-        return self if self.source is None else Images(self.source)
+        return self if self.source is None else Images(View(self.source))
 
     @cached_property
     def directed(self) -> Callable[[tuple[float, float]], Directed]:
@@ -246,19 +238,19 @@ class MoleculePreview(Preview):
 
     def _directed(self, view: tuple[float, float]) -> Directed:
         assert self.source is not None
-        everyone = self.run.particles
-        cone = given_cone(known_directions(everyone), view, self.what.wanted.width)
+        everyone = self.what.run.particles
+        cone = given_cone(known_directions(everyone), view, self.what.asked.width)
         rows = np.flatnonzero(everyone.near_view(*view, width=cone.width, or_opposite=True))
         particles, mirrored = everyone[rows].facing(view)
         source = self.source[rows]
         weigh = can_weigh(source, particles)
         images = View(source, particles, frame=view, weigh=weigh, mirrored=mirrored)
-        return Directed(images, cone, rows=rows, places=self.run[rows].places)
+        return Directed(images, cone, rows=rows, places=self.what.run[rows].places)
 
 
-def _open_molecule(run: Run, what: Shown) -> MoleculePreview:
+def _open_molecule(what: Shown) -> MoleculePreview:
     """Return what the explorer shows of particles of all views, or of given volumes."""
-    source, why = None, what.why
+    source, why, run = None, what.why, what.run
     if what.cones:
         try:
             # No image is read yet.
@@ -277,14 +269,14 @@ def _open_molecule(run: Run, what: Shown) -> MoleculePreview:
     if source is not None:
         sources["images"] = "Mean of the images seen from about this direction"
         widths["images"] = _width(source)
-    if (volumes := what.wanted.volumes) is not None:
+    if (volumes := what.asked.volumes) is not None:
         sources["volumes"] = f"Projection of the volumes of {volumes.folder}"
         widths["volumes"] = volumes.width
     # At least 20, for the noise, and else a tenth of those seen from a direction, to be near the
     # place.
     seen = min((cone.n_particles for cone in what.cones), default=0)
     count = min(max(int(0.1 * seen), 20), MEAN_IMAGES)
-    return MoleculePreview(run, what, views, source, widths, sources=sources, count=count, why=why)
+    return MoleculePreview(what, views, source, widths, sources=sources, count=count, why=why)
 
 
 def particle_columns(particles: Particles) -> dict[str, Column]:

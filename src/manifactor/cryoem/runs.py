@@ -92,7 +92,23 @@ class ParticleRun(Run):
     @property
     def known_columns(self) -> dict[str, np.ndarray]:
         """Columns of numbers in the file of the particles."""
-        return _particle_columns(self.particles) if "particles" in self.record else {}
+        if "particles" not in self.record:
+            return {}
+        path, columns = self.particles.path, {}
+        if path.suffix.lower() == ".star":
+            columns = read_star(path)[0]
+        else:
+            stored = read_cs(path)
+            for name in stored.dtype.names or ():
+                if stored[name].ndim == 1:
+                    columns[name] = stored[name]
+                elif stored[name].ndim == 2:
+                    columns |= {f"{name}.{k}": part for k, part in enumerate(stored[name].T)}
+        return {
+            name: column[self.particles.rows].astype(float)
+            for name, column in columns.items()
+            if column.dtype.kind in "fiub"
+        }
 
     def selected_file(self, chosen: np.ndarray, suffix: str) -> bytes:
         """Return the file of the particles with the chosen ones, and their places."""
@@ -140,25 +156,6 @@ def _require_view(particles: Particles, run: ParticleRun) -> None:
             "views. Pick one with --view ROT,TILT; manifactor report and explore show "
             "the molecule along each motion from any direction."
         )
-
-
-def _particle_columns(particles: Particles) -> dict[str, np.ndarray]:
-    """Return the columns of numbers in the file of the particles."""
-    path, columns = particles.path, {}
-    if path.suffix.lower() == ".star":
-        columns = read_star(path)[0]
-    else:
-        stored = read_cs(path)
-        for name in stored.dtype.names or ():
-            if stored[name].ndim == 1:
-                columns[name] = stored[name]
-            elif stored[name].ndim == 2:
-                columns |= {f"{name}.{k}": part for k, part in enumerate(stored[name].T)}
-    return {
-        name: column[particles.rows].astype(float)
-        for name, column in columns.items()
-        if column.dtype.kind in "fiub"
-    }
 
 
 def particle_file(

@@ -196,10 +196,8 @@ def particles_of_one_view(
 ) -> Particles:
     """Return the chosen particles of a file, seen from one direction."""
     choice, passthrough = ParticleChoice.of(options), options.particles
-    if passthrough is None:
-        particles = choice.chosen(choice.read(path))
-    else:
-        particles = choice.chosen(choice.read(Path(passthrough), results=path))
+    read = choice.read(path) if passthrough is None else choice.read(Path(passthrough), path)
+    particles = choice.chosen(read)
     if view is not None:
         particles = particles[in_view(particles, view, checked_width(options.width, view))]
     require_one_view(particles)

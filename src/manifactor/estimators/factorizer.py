@@ -11,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from manifactor._support.errors import reasons_told, warn_all
+from manifactor._support.errors import Warned, reasons_told, warn_all
 from manifactor._support.parameters import Choice
 from manifactor._support.plugins import plugins
 from manifactor._support.stages import Stages
@@ -298,27 +298,30 @@ class ManifoldFactorizer(SpectralEstimator):
         -------
         self
         """
-        settings, fresh = self._checked_settings(), self._unfitted()
         moves = {"metric": metric, "times": times, "trajectories": trajectories}
         moves |= {"bursts": bursts, "pairs": pairs, "lag": lag}
-        with self._progress(self.callback) as callback:
-            samples = read_samples(fresh, X, moves, noise, column_names, fit_samples)
-            stages = Stages(callback)
-            with device_memory(), blas_threads(samples.columns), reasons_told():
-                result = factorize(samples, self._diffusion_settings(), settings, stages=stages)
-        return self._remember(fresh, result, stages.timings)
-
-    def _remember(self, fresh, result: Factorization, timings: dict) -> Self:
-        """Set all fitted attributes at once, beside what `fresh` has learnt of the columns."""
-        warn_all(result.warned)
-        samples = result.drawn
-        assert samples is not None
-        fresh.factorization_ = _lean(result)
-        fresh.timings_, fresh.rows_ = timings, samples.rows
-        fresh._frame, fresh._precision = samples.frame, samples.precision
-        fresh._moves = samples.moves
-        self.__dict__ = fresh.__dict__
+        with reasons_told():
+            found, warned = self._fitted(X, moves, noise, column_names, fit_samples)
+        warn_all(warned)
+        self.__dict__ = found.__dict__
         return self
+
+    def _fitted(
+        self, X, moves: dict, noise=None, names=None, fit_samples="auto"
+    ) -> tuple[Self, tuple[Warned, ...]]:
+        """Return this estimator fitted to samples, and its warnings, which are not issued."""
+        settings, fresh = self._checked_settings(), self._unfitted()
+        with self._progress(self.callback) as callback:
+            samples = read_samples(fresh, X, moves, noise, names, fit_samples)
+            stages = Stages(callback)
+            with device_memory(), blas_threads(samples.columns):
+                result = factorize(samples, self._diffusion_settings(), settings, stages=stages)
+        drawn = result.drawn
+        assert drawn is not None
+        fresh.factorization_ = _lean(result)
+        fresh.timings_, fresh.rows_ = stages.timings, drawn.rows
+        fresh._frame, fresh._precision, fresh._moves = drawn.frame, drawn.precision, drawn.moves
+        return fresh, result.warned
 
     def choose(self, k: int) -> Self:
         """Return a copy of the estimator whose result is candidate `k` of `candidates_`.
@@ -804,6 +807,12 @@ class ManifoldFactorizer(SpectralEstimator):
         self._checked_settings()
         super().restore()
         self.factorization_ = self.factorization_.searchable(self.n_jobs)
+
+
+def fit_quietly(estimator: ManifoldFactorizer, X) -> tuple[ManifoldFactorizer, tuple[Warned, ...]]:
+    """Return an estimator fitted to samples without moves, and its warnings, which are data."""
+    moves = dict.fromkeys(["metric", "times", "bursts", "pairs", "lag"])
+    return estimator._fitted(X, {**moves, "trajectories": False})
 
 
 def _locating(estimator: ManifoldFactorizer, n_new: int) -> Callable[[np.ndarray, int], np.ndarray]:

@@ -8,7 +8,14 @@ from scipy import fft
 
 from manifactor.cryoem.files.particles import Particles
 from manifactor.cryoem.files.stacks import ImageArray
-from manifactor.cryoem.one_view import Optics, View, aligned, contrast_transfer, particle_ctf
+from manifactor.cryoem.one_view import (
+    Optics,
+    View,
+    aligned,
+    contrast_transfer,
+    image_frequencies,
+    particle_ctf,
+)
 
 PIXEL = 4.0
 
@@ -42,13 +49,13 @@ def test_the_frame_is_that_of_the_first_particle():
 
 def test_flipped_phases_undo_the_signs_of_the_ctf():
     microscope = {"defocus_u": np.array([12_000.0, 21_000.0])}
-    ctf = contrast_transfer(64, PIXEL, microscope["defocus_u"])
+    ctf = contrast_transfer(image_frequencies(64, PIXEL), microscope["defocus_u"])
     truth = fft.rfft2(np.stack([blob(0, 0)] * 2))
     images = fft.irfft2(truth * ctf, s=(64, 64)).astype(np.float32)
     view = view_of(images, flip=True, count=2, microscope=microscope)
     ((_, flipped),) = view.blocks()
     np.testing.assert_allclose(flipped, fft.irfft2(truth * np.abs(ctf)), atol=1e-4)
-    np.testing.assert_allclose(particle_ctf(view.particles, 64, PIXEL), ctf)
+    np.testing.assert_allclose(particle_ctf(view.particles, image_frequencies(64, PIXEL)), ctf)
 
 
 def test_phases_are_flipped_where_the_defocus_is_known_and_once():
@@ -68,7 +75,7 @@ def wavelength(volt):
 def test_the_ctf_has_the_value_of_the_formula(volt):
     optics, length = Optics(volt / 1e3, 1.4, 0.07), wavelength(volt)
     assert optics.wavelength == pytest.approx(length, rel=1e-5)
-    ctf = contrast_transfer(64, 1.5, 12000.0, phase_shift=30.0, optics=optics)
+    ctf = contrast_transfer(image_frequencies(64, 1.5), 12000.0, phase_shift=30.0, optics=optics)
     k = 7 / (64 * 1.5)
     chi = np.pi * length * 12000 * k**2 - np.pi / 2 * 1.4e7 * length**3 * k**4 + np.radians(30)
     expected = np.sqrt(1 - 0.07**2) * np.sin(chi) + 0.07 * np.cos(chi)
@@ -78,18 +85,24 @@ def test_the_ctf_has_the_value_of_the_formula(volt):
 
 
 def test_an_astigmatic_ctf_has_the_two_defoci_along_and_across_its_angle():
-    both = contrast_transfer(64, 2.0, [10000.0] * 2, [15000.0] * 2, angle=[0.0, 90.0])
-    u, v = contrast_transfer(64, 2.0, [10000.0, 15000.0])
+    both = contrast_transfer(
+        image_frequencies(64, 2.0), [10000.0] * 2, [15000.0] * 2, angle=[0.0, 90.0]
+    )
+    u, v = contrast_transfer(image_frequencies(64, 2.0), [10000.0, 15000.0])
     for turned, (along, across) in zip(both, ((u, v), (v, u)), strict=True):
         np.testing.assert_allclose(turned[0], along[0], atol=1e-5)  # along columns, x
         np.testing.assert_allclose(turned[:, 0], across[:, 0], atol=1e-5)
-    diagonal = contrast_transfer(64, 2.0, 10000.0, 15000.0, angle=45.0)[0]
+    diagonal = contrast_transfer(image_frequencies(64, 2.0), 10000.0, 15000.0, angle=45.0)[0]
     np.testing.assert_allclose(diagonal[range(32), range(32)], u[range(32), range(32)], atol=1e-5)
 
 
 def test_each_image_may_have_its_own_microscope():
     optics = Optics(np.array([200.0, 300.0]), np.array([2.0, 2.7]), np.array([0.07, 0.1]))
-    both = contrast_transfer(32, 2.0, [10000.0, 12000.0], phase_shift=[0.0, 20.0], optics=optics)
-    first = contrast_transfer(32, 2.0, 10000.0, optics=Optics(200.0, 2.0, 0.07))
-    second = contrast_transfer(32, 2.0, 12000.0, phase_shift=20.0, optics=Optics(300.0, 2.7, 0.1))
+    both = contrast_transfer(
+        image_frequencies(32, 2.0), [10000.0, 12000.0], phase_shift=[0.0, 20.0], optics=optics
+    )
+    first = contrast_transfer(image_frequencies(32, 2.0), 10000.0, optics=Optics(200.0, 2.0, 0.07))
+    second = contrast_transfer(
+        image_frequencies(32, 2.0), 12000.0, phase_shift=20.0, optics=Optics(300.0, 2.7, 0.1)
+    )
     np.testing.assert_array_equal(both, np.concatenate([first, second]))

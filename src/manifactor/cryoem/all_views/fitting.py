@@ -1,8 +1,6 @@
 """Particles of all views: read once, factored, placed, and written as a run folder."""
 
-import warnings
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -44,6 +42,7 @@ from manifactor.cryoem.files.particles import Particles
 from manifactor.cryoem.files.stacks import ImageSource
 from manifactor.cryoem.runs import particle_file
 from manifactor.estimators import ManifoldFactorizer
+from manifactor.estimators.factorizer import fit_quietly
 from manifactor.judging.evidence import listed, numeral, shapes_in_words
 from manifactor.judging.measures.density import arc_of_function, cluster_labels
 from manifactor.operators.engines.gpu import device_memory, require_device
@@ -169,24 +168,23 @@ def _factor(
     rng: np.random.Generator,
 ) -> AllViews:
     """Return the factors of some particles' coordinates without noise, and clusters of all."""
-    with warnings.catch_warnings(record=True, action="always") as warned:
-        seen, scale = principal.likelihood, np.sqrt(principal.information)
-        where = Density.of(seen, principal.coordinates, rng=rng).means(seen)
-        fit = clone(factorizer).fit(where[rows] * scale)
-        numbers, inside = clusters_of(fit, rows, where), ""
-        if numbers is None:
-            fit = _with_shape(seen, principal.coordinates, rows, fit, scale, rng)
-        else:
-            own = np.flatnonzero(numbers == 1)
-            centres = [where[numbers == number].mean(axis=0) for number in np.unique(numbers)]
-            if is_moving(seen[own], np.diff(centres, axis=0)):
-                among = np.sort(rng.permutation(len(own))[:MOST_FACTORED])
-                of_one = clone(factorizer).fit(where[own][among] * scale)
-                coordinates = principal.coordinates[own]
-                of_one = _with_shape(seen[own], coordinates, among, of_one, scale, rng)
-                inside = shapes_in_words(of_one.evidence_.shapes)
-    # What is said of clusters takes the place of warnings of them.
-    warn_all(Warned(str(each.message), each.category) for each in warned if numbers is None)
+    seen, scale = principal.likelihood, np.sqrt(principal.information)
+    where = Density.of(seen, principal.coordinates, rng=rng).means(seen)
+    fit, warned = fit_quietly(factorizer, where[rows] * scale)
+    numbers, inside = clusters_of(fit, rows, where), ""
+    if numbers is None:
+        fit, more = _with_shape(seen, principal.coordinates, rows, fit, scale, rng)
+        warn_all((*warned, *more))
+    else:
+        # What is said of clusters takes the place of warnings of them.
+        own = np.flatnonzero(numbers == 1)
+        centres = [where[numbers == number].mean(axis=0) for number in np.unique(numbers)]
+        if is_moving(seen[own], np.diff(centres, axis=0)):
+            among = np.sort(rng.permutation(len(own))[:MOST_FACTORED])
+            of_one, _ = fit_quietly(factorizer, where[own][among] * scale)
+            coordinates = principal.coordinates[own]
+            of_one, _ = _with_shape(seen[own], coordinates, among, of_one, scale, rng)
+            inside = shapes_in_words(of_one.evidence_.shapes)
     return AllViews(fit, rows, principal, where * scale, None, numbers, inside)
 
 
@@ -197,16 +195,24 @@ def _with_shape(
     fit: ManifoldFactorizer,
     scale: np.ndarray,
     rng: np.random.Generator,
-) -> ManifoldFactorizer:
-    """Return the fit to coordinates on motions that it shows, too; as it is without any."""
+) -> tuple[ManifoldFactorizer, list[Warned]]:
+    """Return the fit to coordinates on motions that it shows, too; as it is without any.
+
+    Also the warnings of all that was tried.
+    """
+    warned: list[Warned] = []
     for shape in find_shapes(seen, coordinates, rows, fit, scale, rng=rng):
         samples, wanted = shape.coordinates(seen[rows]) * scale, sorted(shape.motions.topologies)
         for asked in dict.fromkeys([fit.n_factors, len(wanted)]):
-            with suppress(NothingFoundError):
-                found = clone(fit).set_params(n_factors=asked).fit(samples)
-                if sorted(factor.topology for factor in found.factors_) == wanted:
-                    return found
-    return fit
+            try:
+                found, more = fit_quietly(clone(fit).set_params(n_factors=asked), samples)
+            except NothingFoundError as error:
+                warned += error.warned
+                continue
+            warned += more
+            if sorted(factor.topology for factor in found.factors_) == wanted:
+                return found, warned
+    return fit, warned
 
 
 def clusters_of(fit: ManifoldFactorizer, rows: np.ndarray, where: np.ndarray) -> np.ndarray | None:

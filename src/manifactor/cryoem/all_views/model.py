@@ -119,10 +119,7 @@ class MotionModel:
     # (n_motions,): how much of a motion in some views the other views predict; if another program
     # told the places, the correlation of volumes from two half sets of images
     consistency: np.ndarray
-    # (n_motions, n_levels): of the places of all particles, from 0 to 1, in runs of 0.2.0, where
-    # coordinates are not the places; else None
-    quantiles: np.ndarray | None = None
-    size: int = 0  # width of an image in pixels; 0 where an earlier release did not keep it
+    size: int = 0  # width of an image in pixels; 0 if it is unknown
 
     def images(self, places: np.ndarray, rotations: np.ndarray, *, size: int = 64) -> np.ndarray:
         """Return images, (n, size, size), of one place from n sides, without CTF."""
@@ -210,10 +207,8 @@ def model_of_places(
 def _expected_views(
     transforms: Transforms, features: PlaceFeatures, first: np.ndarray, second: np.ndarray
 ) -> ViewMap:
-    """Return how well a single image of each direction tells places on factors.
-
-    Volumes of two half sets tell what they have in common: noise adds nothing on average.
-    """
+    """Return how well a single image of each direction tells places on factors."""
+    # Volumes of two half sets tell what they have in common: noise adds nothing on average.
     n_factors, grid = len(features.topologies), transforms.grid
     counted = view_map(transforms.rotations, np.zeros((len(transforms), n_factors)))
     angles = direction_angles(counted.cells.centres)

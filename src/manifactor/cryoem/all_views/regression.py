@@ -145,11 +145,9 @@ def normal_equations(
     volumes: Sequence[np.ndarray] | None = None,
     workers: Workers = Here(),
 ) -> list[tuple[Equations, Equations]]:
-    """Return the equations of volumes, and those of what they leave, of sets of images.
-
-    Each set may have volumes of its own. Frequencies are solved for one by one, as if an image
-    showed each exactly on the grid: exact for what good volumes leave of images.
-    """
+    """Return the equations of volumes, and those of what they leave, of sets of images."""
+    # Each set may have volumes of its own. Frequencies are solved for one by one, as if an image
+    # showed each exactly on the grid: exact for what good volumes leave of images.
     grid = sets[0][0].grid
     columns = len(sets) * [None] if volumes is None else [*map(grid.columns, volumes)]
     pieces = [list(gen_batches(len(images), PIECE)) for images, _ in sets]

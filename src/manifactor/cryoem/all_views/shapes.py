@@ -5,7 +5,6 @@ to coordinates, learned from one half of the particles. A proposal is right if i
 half what a density without any shape tells of them. Without a motion that is there, it tells less.
 """
 
-import warnings
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -20,6 +19,7 @@ from manifactor.cryoem.all_views.motions import Motions
 from manifactor.cryoem.all_views.placing import even_places
 from manifactor.cryoem.all_views.regression import FeatureMoments
 from manifactor.estimators import ManifoldFactorizer
+from manifactor.estimators.factorizer import fit_quietly
 from manifactor.runs.landscape import LEVELS
 from manifactor.samples.likelihood import Density, GaussianLikelihood
 
@@ -173,10 +173,8 @@ def _proposals(
     for count, method, each in product(counts, methods, [samples, noisy]):
         if 1 < count <= samples.shape[1]:
             other = clone(fit).set_params(n_factors=count, method=method)
-            with warnings.catch_warnings(action="ignore"), suppress(NothingFoundError):
-                other.fit(each)
-            if hasattr(other, "factorization_"):
-                yield from _of(other)
+            with suppress(NothingFoundError):
+                yield from _of(fit_quietly(other, each)[0])
 
 
 def _of(fit: ManifoldFactorizer) -> Iterator[tuple[tuple[str, ...], np.ndarray]]:

@@ -21,7 +21,7 @@ from manifactor.cryoem.components import circular_mask, distances, soft_ball, sq
 from manifactor.cryoem.directions import known_directions
 from manifactor.cryoem.files.particles import Particles, euler_matrices
 from manifactor.cryoem.files.stacks import ImageSource
-from manifactor.cryoem.one_view import View, particle_ctf_at
+from manifactor.cryoem.one_view import View, particle_ctf
 from manifactor.operators.engines.gpu import like, namespace, on_device, sparse_rows
 
 # Steps of the grid for each cycle per box. With two, slices are exact to one or two percent after
@@ -103,18 +103,13 @@ class VolumeGrid(PickledFields):
         i, j, k = np.indices((2, 2, 2), dtype=np.int32).reshape(3, 8)
         return weights, first[:, None] + like(rotations, (i * self.side + j) * self.side + k)
 
-    def inner_slices(self, weights, numbers):
-        """Return `slices` without the columns of frequencies that are not `inside`."""
-        columns = like(weights, self._position)[numbers]
-        return sparse_rows(weights, columns, int(self.inside.sum()))
-
     def fold(self, weights, numbers) -> tuple:
         """Return numbers of frequencies in the first half of those `inside`, and its length.
 
         One of the second half becomes its opposite, the conjugate: between numbers and length are
         the weights of imaginary parts, whose sign changes there.
         """
-        position = like(weights, self._position)[numbers]
+        position = like(weights, self.position)[numbers]
         last = int(self.inside.sum()) - 1
         beyond, where = position > last // 2, namespace(weights).where
         signed = where(beyond, -weights, weights)
@@ -134,7 +129,7 @@ class VolumeGrid(PickledFields):
         return np.ascontiguousarray(np.concatenate([sharp.real, sharp.imag]).T)
 
     @cached_property
-    def _position(self) -> np.ndarray:
+    def position(self) -> np.ndarray:
         """Number of each frequency among those inside, (size,)."""
         return np.cumsum(self.inside, dtype=np.int32) - np.int32(1)
 
@@ -260,7 +255,8 @@ class Transforms:
         """The contrast transfer function at the same frequencies, (n, m)."""
         if self.optics is None:
             return np.ones(self.values.shape, np.float32)
-        return particle_ctf_at(self.optics, *(self.grid.plane.T / self.box))
+        x, y = self.grid.plane.T / self.box
+        return particle_ctf(self.optics, (x, y))
 
     def turn(self, vectors: np.ndarray) -> "Transforms":
         """Return the images with poses turned by rotation vectors, in radians, (3,) or (n, 3)."""
@@ -280,7 +276,9 @@ class Transforms:
         `columns` are those of volumes, as `VolumeGrid.columns` has them.
         """
         _, transfer = self.weighted
-        shown = self.grid.inner_slices(*self.corners) @ columns
+        weights, numbers = self.corners
+        places = like(weights, self.grid.position)[numbers]
+        shown = sparse_rows(weights, places, len(columns)) @ columns
         shown = shown.reshape(*transfer.shape, 2, columns.shape[1] // 2)
         return shown * self.there(transfer)[..., None, None]
 

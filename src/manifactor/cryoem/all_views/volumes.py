@@ -14,9 +14,8 @@ from typing import Any
 import numpy as np
 from scipy.spatial import KDTree
 
-from manifactor._support.errors import first_sentence, one_line
+from manifactor._support.errors import first_sentence
 from manifactor._support.files import require_regular_file
-from manifactor._support.parameters import require_number
 from manifactor._support.stages import Stages
 from manifactor._support.values import bad_values
 from manifactor._support.workers import Here, Workers
@@ -78,17 +77,14 @@ class Scale:
         return even % 1 if self.topology == "circle" else even
 
 
-def scale_of(factor: Factor, reached: np.ndarray | None = None) -> Scale:
-    """Return the scale of a factor, from the samples fitted and the levels of all places."""
+def scale_of(factor: Factor) -> Scale:
+    """Return the scale of a factor, from the samples fitted."""
     if factor.coordinate is None:
         # Eight columns of a shape of more dimensions: the cost grows with the square of the
         # features, and the first functions are the coarsest.
         return Scale("other", factor.embedding.mean(axis=0)[:8], np.zeros((2, 0)))
     coordinate = np.sort(np.asarray(factor.coordinate))
-    even = even_places(coordinate)
-    if reached is not None and factor.topology == "interval":
-        even = np.interp(even, np.linspace(0, 1, len(reached)), reached)
-    known = np.stack([even, coordinate])
+    known = np.stack([even_places(coordinate), coordinate])
     if factor.topology == "circle":
         turn = np.array([[1], [2 * np.pi]])
         known = np.hstack([known - turn, known, known + turn])
@@ -171,10 +167,7 @@ def open_motions(run: Run, fit: ManifoldFactorizer) -> RunMotions | None:
             f"{len(model.motions.topologies)}. Fit again."
         )
     own = "all_views" in run.record
-    if model.quantiles is not None:
-        scales = map(scale_of, fit.factors_, model.quantiles)
-    else:
-        scales = map(_scale_of_places if own else scale_of, fit.factors_)
+    scales = map(_scale_of_places if own else scale_of, fit.factors_)
     return RunMotions(model, tuple(scales), not own)
 
 
@@ -277,19 +270,6 @@ def volumes_along(
     )
 
 
-def require_plain(*, matched: bool, halves: bool) -> None:
-    """Refuse what means of images have and a model has not."""
-    if matched or halves:
-        option, why = (
-            ("--match", "volumes of all views have the other factors held in their middle")
-            if matched
-            else ("--halves", "the volumes of all views are of all particles")
-        )
-        raise ValueError(
-            f"{option} is for means of images; {why}. Leave it out, or give a --view ROT,TILT."
-        )
-
-
 # Images seen from about one direction.
 
 
@@ -360,11 +340,9 @@ class GivenVolumes:
 
 
 def read_volumes(folder: Path | str, run: Run, *, factor: int | None = None) -> GivenVolumes:
-    """Read a folder of volumes, and find their coordinates on a factor.
-
-    A volume is at the sample nearest to the point that it was decoded from; without known points,
-    volumes are evenly spaced.
-    """
+    """Read a folder of volumes, and find their coordinates on a factor."""
+    # A volume is at the sample nearest to the point that it was decoded from; without known points,
+    # volumes are evenly spaced.
     folder = Path(folder)
     # The folder that the exported command of cryoDRGN writes.
     if (folder / "volumes").is_dir() and not any(folder.glob("*.mrc")):
@@ -478,46 +456,25 @@ class Wanted:
     width: float | None = None  # degrees around it that are averaged; None for enough images
     volumes: GivenVolumes | None = None  # of another program, along a factor
 
-    def check(self, run: Run) -> None:
-        """Refuse what a run cannot show, before anything is computed."""
-        if self.width is not None:
-            require_number("width", self.width, above=0, high=90)
-        directed = self.view is not None or self.width is not None
-        if directed and self.volumes is None and not has_all_views(run):
-            raise ValueError(
-                "--view and --width choose among particles of all views; "
-                f"{run.folder} has none. Leave them out."
-            )
-
 
 @dataclass(frozen=True)
 class Shown:
-    """What is shown of particles of all views; nothing of other runs."""
+    """A run, and what is shown of particles of all views; nothing of other runs."""
 
+    run: Run
     motions: RunMotions | None = None  # the molecule along the factors
     # The images that are averaged along each factor; empty if all show one view
     cones: tuple[Cone, ...] = ()
     why: str = ""  # why there is no molecule, if it could not be computed
-    wanted: Wanted = Wanted()  # what the user asked to see
+    asked: Wanted = Wanted()
 
     def view(self, motion: int) -> tuple[float, float] | None:
         """Return the direction that shows a factor, counted from 0; None for the best one."""
-        return self.cones[motion].view if self.cones else self.wanted.view
+        return self.cones[motion].view if self.cones else self.asked.view
 
 
-def open_shown(
-    run: Run, fit: ManifoldFactorizer, wanted: Wanted = Wanted(), *, stages: Stages | None = None
-) -> Shown:
-    """Return what is to be shown of a run, computed from images if necessary."""
-    motions, why = None, ""
-    try:
-        motions = known_motions(run, fit, stages=stages)
-    except (ValueError, OSError) as error:
-        why = one_line(error)
-    return Shown(motions, _cones(run, motions, wanted), why, wanted)
-
-
-def _cones(run: Run, motions: RunMotions | None, wanted: Wanted) -> tuple[Cone, ...]:
+def shown_cones(run: Run, motions: RunMotions | None, wanted: Wanted) -> tuple[Cone, ...]:
+    """Return the images to average along each factor."""
     try:
         if not has_all_views(run):
             return ()

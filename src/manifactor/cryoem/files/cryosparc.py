@@ -59,11 +59,9 @@ def read_cs(path: Path) -> np.ndarray:
 def read_cryosparc(
     path: Path, *, pixel_size: float | None = None, results: Path | None = None
 ) -> Particles:
-    """Read the particles of a .cs file, or those of a job's results joined with it by uid.
-
-    What a job did not change is in another file, its passthrough file, in any order, with more
-    particles.
-    """
+    """Read the particles of a .cs file, or those of a job's results joined with it by uid."""
+    # What a job did not change is in another file, its passthrough file, in any order, with more
+    # particles.
     fields = _read_fields(path)
     rows = np.arange(len(fields["uid"]))
     if results is not None:

@@ -176,11 +176,9 @@ class Particles:
         return np.degrees(np.arctan2(sine, cosine))
 
     def facing(self, view: tuple[float, float]) -> tuple["Particles", np.ndarray]:
-        """Return the particles as if all were seen from the side of a view, and which were not.
-
-        An image from behind, turned upside down, is one from in front: (x, y) becomes (x, -y), and
-        the molecule is turned by half a turn about x.
-        """
+        """Return the particles as if all were seen from the side of a view, and which were not."""
+        # An image from behind, turned upside down, is one from in front: (x, y) becomes (x, -y),
+        # and the molecule is turned by half a turn about x.
         if self.angles is None:
             return self, np.zeros(len(self), dtype=bool)
         behind = ~self.near_view(*view, width=90.0)

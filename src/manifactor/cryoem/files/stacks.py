@@ -29,10 +29,8 @@ class MapHeader:
 
 
 def read_header(path: Path) -> MapHeader:
-    """Return what the header of an .mrc or .mrcs file says, if the file has that size.
-
-    Without the known stamps, as old EMAN and cryoDRGN write files, the size must be the very one.
-    """
+    """Return what the header of an .mrc or .mrcs file says, if the file has that size."""
+    # Without the known stamps, as old EMAN and cryoDRGN write files, the size must be the very one.
     require_regular_file(path, "an MRC file")
     utils = extra("mrcfile.utils")
     size = path.stat().st_size
@@ -337,11 +335,9 @@ def _times(shape: Sequence[int]) -> str:
 
 
 def find_stack(name: str, beside: Path, folder: Path | None) -> Path:
-    """Return the path of a stack that a file of particles names.
-
-    RELION and cryoSPARC name it relative to the project, the particles' folder or one above. A
-    folder that is given may be the project's, any on the way to the stack, or one of copies.
-    """
+    """Return the path of a stack that a file of particles names."""
+    # RELION and cryoSPARC name it relative to the project, the particles' folder or one above. A
+    # folder that is given may be the project's, any on the way to the stack, or one of copies.
     if folder is None:
         candidates = [above / name for above in _search_folders(beside)]
         remedy = (

@@ -18,7 +18,7 @@ from sklearn.utils import gen_batches
 from manifactor._support.parameters import require_count, require_number
 from manifactor._support.threads import cores, one_blas_thread
 from manifactor.cryoem.files.particles import euler_matrices, matrix_angles, view_directions
-from manifactor.cryoem.one_view import KRIOS, Optics, contrast_transfer
+from manifactor.cryoem.one_view import KRIOS, Optics, contrast_transfer, image_frequencies
 from manifactor.cryoem.simulate import one_view
 from manifactor.cryoem.simulate.molecule import Molecule, Motion, channel, simulation_generator
 
@@ -235,7 +235,8 @@ class ViewSimulation(one_view.Simulated):
             list(pool.map(paint, range(len(images))))
         if self.defocus is None:
             return images
-        ctf = contrast_transfer(size, self.pixel_size, self.defocus[rows], optics=self.optics)
+        at = image_frequencies(size, self.pixel_size)
+        ctf = contrast_transfer(at, self.defocus[rows], optics=self.optics)
         return one_view.filtered(images, ctf)
 
     @property

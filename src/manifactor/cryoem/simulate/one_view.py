@@ -17,7 +17,7 @@ from sklearn.utils.extmath import randomized_svd
 
 from manifactor._support.parameters import require_choice, require_count, require_number
 from manifactor._support.threads import one_blas_thread
-from manifactor.cryoem.one_view import KRIOS, Optics, contrast_transfer
+from manifactor.cryoem.one_view import KRIOS, Optics, contrast_transfer, image_frequencies
 from manifactor.cryoem.simulate.molecule import (
     TURNING,
     Molecule,
@@ -95,8 +95,11 @@ def _splat_painter(
     blur: float,
 ) -> Painter:
     """Return a painter of images or volumes, whose atoms lie where `place` says, blur in pixels."""
-    # The sum of the atoms is blurred, once an image, instead of every atom.
-    envelope = _gaussian_transfer(shape, blur)
+    # The sum of the atoms is blurred, once an image, instead of every atom: by the transform of a
+    # Gaussian, in single precision as the images, whose transforms would become double, too.
+    frequencies = [*map(np.fft.fftfreq, shape[:-1]), np.fft.rfftfreq(shape[-1])]
+    squared = sum(k**2 for k in np.ix_(*frequencies))
+    envelope = np.exp(-2 * (np.pi * blur) ** 2 * squared).astype(np.float32)
 
     def paint(angle: np.ndarray, stretch: np.ndarray) -> np.ndarray:
         moved = map(molecule.moved, angle, stretch)
@@ -107,10 +110,8 @@ def _splat_painter(
 
 
 def _volume_painter(molecule: Molecule, frame: Frame, reach: np.ndarray, blur: float) -> Painter:
-    """Return a painter by the paper's recipe, which interpolates densities.
-
-    The paper also clips negative densities; Gaussians and linear interpolation leave none.
-    """
+    """Return a painter by the paper's recipe, which interpolates densities."""
+    # The paper also clips negative densities; Gaussians and linear interpolation leave none.
     pixel_size = frame.pixel_size
     # `gaussian_filter` cuts its Gaussian off at four standard deviations.
     margin = 4 * blur / pixel_size + 1
@@ -186,15 +187,6 @@ def splat(at: np.ndarray, weights: np.ndarray, shape: tuple[int, ...]) -> np.nda
         # Atoms share cells: `bincount` sums them, indexed addition would keep one.
         grid += np.bincount(cell, share, grid.size)
     return grid.reshape(shape)
-
-
-def _gaussian_transfer(shape: tuple[int, ...], blur: float) -> np.ndarray:
-    """Return the transform of a Gaussian on the grid of a real transform."""
-    frequencies = [*map(np.fft.fftfreq, shape[:-1]), np.fft.rfftfreq(shape[-1])]
-    squared = sum(k**2 for k in np.ix_(*frequencies))
-    transfer = np.exp(-2 * (np.pi * blur) ** 2 * squared)
-    # In single precision, as the images: their transforms would become double, too.
-    return transfer.astype(np.float32)
 
 
 def filtered(images: np.ndarray, transfer: np.ndarray, *, n_axes: int = 2) -> np.ndarray:
@@ -375,8 +367,8 @@ def simulate_particles(
             painted = _rotated_and_shifted(painted, psi[batch], shift[batch])
         # After the pose: the CTF is the microscope's and does not turn with a particle.
         if defoci is not None:
-            ctf = contrast_transfer(size, pixel_size, defoci[batch], optics=optics)
-            painted = filtered(painted, ctf)
+            at = image_frequencies(size, pixel_size)
+            painted = filtered(painted, contrast_transfer(at, defoci[batch], optics=optics))
         images[batch] = painted
     # A pose is not a motion: the signal is that of the upright images.
     some = slice(N_CALIBRATION)
