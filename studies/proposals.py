@@ -123,7 +123,10 @@ def _fit(truths: Truths, found: dict, everything: list[tuple[Candidate, bool]]) 
         if not by_default and not (facts.is_free and is_thorough and name not in AS_BY_DEFAULT):
             continue
         try:
-            candidates = list(model.candidates(facts, tried))
+            operator = model.operator(facts, tried)
+            candidates = (
+                [*model.read(model, operator, facts, tried)] if operator is not None else []
+            )
         except TimeoutError:
             raise
         except NOTHING as error:

@@ -177,7 +177,10 @@ def search(
         if not model.worth_trying(facts, tried):
             continue
         try:
-            candidates = list(model.candidates(facts, tried))
+            operator = model.operator(facts, tried)
+            candidates = (
+                [*model.read(model, operator, facts, tried)] if operator is not None else []
+            )
         except NOTHING as error:
             errors.append(error)
             facts.passed_over[model.name] = first_sentence(error)

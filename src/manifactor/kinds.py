@@ -69,7 +69,7 @@ EVEN, EVEN_WITHOUT_EDGES = 0.14, 0.08
 # Of 1,568 random problems, right coordinates that separate had 3.1 at most (49 of them), right
 # products of the density 2.7 (13), and right products in units of volume, where uneven samples
 # seem to be one factor by lengths, 2.6 (11); 528 further candidates had more, and none was right.
-FEW_DIMENSIONS = 3.3
+SEPARABLE_DIMENSIONS = 3.3
 
 # Errors by which a model is passed over: it shows nothing, or cannot be solved on the samples.
 NOTHING = (NothingFoundError, ArpackError, LinAlgError, ArithmeticError)
@@ -89,11 +89,6 @@ class Model:
     strict: bool = False  # whether it is a further chance to find a product by accident
     # Which samples it is tried of by default: of "samples", of "moves", or only if asked for, ""
     of: str = "samples"
-
-    def candidates(self, facts: Facts, tried: Earlier) -> Candidates:
-        """Yield what the model proposes; nothing if it finds less than was asked for."""
-        operator = self.operator(facts, tried)
-        return iter(()) if operator is None else self.read(self, operator, facts, tried)
 
 
 # Readers of functions: blocks of orthogonal gradients.
@@ -675,7 +670,7 @@ def _is_clustered(facts: Facts, tried: Earlier) -> bool:
 
 
 def _is_small(facts: Facts, tried: Earlier) -> bool:
-    few = facts.sampling.dimension <= FEW_DIMENSIONS or facts.n_asked is not None
+    few = facts.sampling.dimension <= SEPARABLE_DIMENSIONS or facts.n_asked is not None
     return few and not _is_clustered(facts, tried)
 
 

@@ -16,7 +16,7 @@ from manifactor.judging.measure import Test
 from manifactor.judging.table import CRITERIA, SENSES
 
 # Shortcomings are 1 at the limit of a test, and this where nothing could be worse.
-MOST = 20.0
+LARGEST = 20.0
 # What is said, at most, of samples unlike all that the trees were learnt from.
 MOST_OF_UNLIKE = 0.9
 
@@ -74,15 +74,15 @@ def shortcoming(test: Test) -> float:
     """
     net, limit = test.net, test.limit
     if np.isnan(net):
-        return MOST
+        return LARGEST
     if test.kind == "independence":  # a p-value
         far = np.log(max(net, 1e-4)) / np.log(limit)
     elif test.at_least:
         best = 1.0 if limit < 1 else 2 * limit
         far = (best - net) / (best - limit)
     else:
-        far = net / limit if limit > 0 else MOST * (net > 0)
-    return float(np.clip(far, 0, MOST))
+        far = net / limit if limit > 0 else LARGEST * (net > 0)
+    return float(np.clip(far, 0, LARGEST))
 
 
 def shortcomings(tests: Iterable[Test]) -> dict[str, float]:

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from manifactor.judging.probability import (
-    MOST,
+    LARGEST,
     MOST_OF_UNLIKE,
     Agreement,
     Sampling,
@@ -61,7 +61,7 @@ def test_the_shortcoming_of_a_test_is_one_at_its_limit_and_more_where_it_fails(n
     assert shortcoming(criterion.judge(criterion.limit)) == pytest.approx(1)
     assert shortcoming(criterion.judge(worse * criterion.limit)) > 1
     assert shortcoming(criterion.judge(criterion.limit / worse)) < 1
-    assert shortcoming(criterion.judge(np.nan)) == MOST
+    assert shortcoming(criterion.judge(np.nan)) == LARGEST
 
 
 def test_a_product_with_good_tests_is_sure_and_bad_ones_cost_it_that():
