@@ -8,6 +8,7 @@ each level: what was a gap is then a factor like all others.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -15,7 +16,7 @@ from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
 
 from manifactor.factors.factor import Factor
 from manifactor.factors.levels import LEAST_LEVELS, MOST_LEVELS
-from manifactor.factors.placing import ByFunctions, Locate, Placed, place_blocks
+from manifactor.factors.placing import ByFunctions, Locate, Placed, Placer, place_blocks
 from manifactor.factors.shapes import Places, on_circle
 from manifactor.models.sums.summands import ByTerms
 from manifactor.operators.neighbors import nearest_point
@@ -61,17 +62,13 @@ class Pieces:
 
 
 @dataclass(frozen=True)
-class ByPieces:
+class ByPieces(Placer):
     """Places on the factors of unfolded pieces; a new sample is of the piece of its nearest one."""
 
     pieces: Pieces
     diffusion: Operator  # of the unfolded samples
     placer: ByFunctions | ByTerms
     axis: int  # index of the factor that is the axis
-
-    def places(self, factors: Sequence[Factor], diffusion: Operator, X: np.ndarray) -> list[Places]:
-        """Return embedding and coordinate of prepared samples on each factor."""
-        return [placed[:2] for placed in place_blocks(X, self.locator(factors, diffusion, len(X)))]
 
     def located(self, factors: Sequence[Factor], diffusion: Operator) -> tuple[Factor, ...]:
         """Return factors of unfolded samples with the places of the samples themselves."""
@@ -93,21 +90,19 @@ class ByPieces:
         inner = self.placer.locator(factors, self.diffusion, n_new)
         return partial(_place, self, nearest_point(diffusion.samples), inner)
 
-    def searchable(self, n_jobs: int | None) -> "ByPieces":
-        """Return the same with neighbour searches, which archives do not hold."""
-        placer = self.placer
-        if isinstance(placer, ByTerms):
-            placer = placer.searchable(n_jobs)
+    def searchable(self, n_jobs: int | None) -> Self:
+        """Return the same with neighbour searches of the unfolded samples."""
+        placer = self.placer.searchable(n_jobs)
         return replace(self, diffusion=self.diffusion.searchable(n_jobs), placer=placer)
 
-    def with_copies(self, rows: np.ndarray, copy_of: np.ndarray) -> "ByPieces":
+    def with_copies(self, rows: np.ndarray, copy_of: np.ndarray) -> Self:
         """Return the same for samples with copies, as an `Operator` does."""
-        placer = self.placer
-        if isinstance(placer, ByTerms):
-            placer = placer.with_copies(rows, copy_of)
-        pieces = replace(self.pieces, label=self.pieces.label[copy_of])
-        diffusion = self.diffusion.with_copies(rows, copy_of)
-        return replace(self, pieces=pieces, diffusion=diffusion, placer=placer)
+        return replace(
+            self,
+            pieces=replace(self.pieces, label=self.pieces.label[copy_of]),
+            diffusion=self.diffusion.with_copies(rows, copy_of),
+            placer=self.placer.with_copies(rows, copy_of),
+        )
 
 
 def _place(
