@@ -179,21 +179,15 @@ def _aligned(samples: np.ndarray, label: np.ndarray) -> np.ndarray:
 def _order(offsets: np.ndarray) -> tuple[np.ndarray, bool]:
     """Return the order of pieces along a line or around a circle, and whether it is a circle."""
     apart = np.linalg.norm(offsets[:, None] - offsets, axis=2)
-    # Neighbours: no third piece is nearer to both.
-    nearer = np.maximum(apart[:, None], apart[None]).min(
-        axis=2, initial=np.inf, where=_third(apart)
-    )
     count = len(offsets)
-    degree = ((apart <= nearer) & ~np.eye(count, dtype=bool)).sum(axis=1)
+    other = ~np.eye(count, dtype=bool)
+    # Neighbours: no third piece is nearer to both.
+    third = other[:, None] & other[None]
+    nearer = np.maximum(apart[:, None], apart[None]).min(axis=2, initial=np.inf, where=third)
+    degree = ((apart <= nearer) & other).sum(axis=1)
     # From an end. Where pieces lie on no curve, any order will do.
     path = [int(degree.argmin())]
     while len(path) < count:
         left = np.setdiff1d(np.arange(count), path)
         path.append(int(left[apart[path[-1], left].argmin()]))
     return np.array(path), count >= LEAST_LEVELS and bool((degree == 2).all())
-
-
-def _third(apart: np.ndarray) -> np.ndarray:
-    """Return whether a piece is neither of two, (k, k, k)."""
-    other = ~np.eye(len(apart), dtype=bool)
-    return other[:, None] & other[None]
