@@ -194,7 +194,10 @@ BAD = [
     ({"times": np.arange(60)}, "rows must be in the order of time"),
     ({"times": 2.0 ** np.arange(60)}, "50 steps or more, .*; got"),
     ({"bursts": X30}, r"`bursts` must have shape \(60, r, 3\)"),
-    ({"bursts": changed(np.ones((60, 2, 3)), (3, 1, 1), np.inf)}, "`bursts` must be finite; .* in row 3"),
+    (
+        {"bursts": changed(np.ones((60, 2, 3)), (3, 1, 1), np.inf)},
+        "`bursts` must be finite; .* in row 3",
+    ),
     ({"bursts": X30[:, None]}, "`bursts` must move the samples"),
     ({"bursts": np.ones((60, 1, 3)), "metric": C30}, "in one way; got `metric` and `bursts`"),
     ({"trajectories": True}, "must be a list of arrays"),

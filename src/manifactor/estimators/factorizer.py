@@ -40,7 +40,6 @@ from manifactor.estimators.diffusion_map import (
 from manifactor.estimators.reading import read_samples
 from manifactor.factorization import Factorization, Proposals
 from manifactor.factorize import factorize
-from manifactor.factors.factor import Factor
 from manifactor.factors.loadings import Loadings, find_loadings
 from manifactor.factors.placing import Locate, Placed, place_blocks
 from manifactor.judging.evidence import Evidence
@@ -351,7 +350,7 @@ class ManifoldFactorizer(SpectralEstimator):
         return self._as_record(FactoringSettings).choices
 
     diffusion_: Operator = read_off("factorization_.diffusion")
-    factors_: tuple[Factor, ...] = read_off("factorization_.factors")
+    factors_: tuple[Any, ...] = read_off("factorization_.factors")
     sum_: Sum | None = read_off("factorization_.sum")
     evidence_: Evidence = read_off("factorization_.evidence")
     verdict_: str = read_off("evidence_.verdict")
