@@ -327,10 +327,18 @@ class ManifoldFactorizer(SpectralEstimator):
         """Return a copy of the estimator whose result is candidate `k` of `candidates_`.
 
         It has the factors and coordinates of that candidate, and its own `evidence_`.
+
+        Parameters
+        ----------
+        k : int
+            Row of `candidates_`, from 0, the result.
+
+        Returns
+        -------
+        ManifoldFactorizer
         """
-        check_is_fitted(self)
         other = copy(self)
-        other.factorization_ = _lean(self.factorization_.choose(k))
+        other.factorization_ = _lean(self._result.choose(k))
         return other
 
     def _checked_settings(self) -> FactoringSettings:
