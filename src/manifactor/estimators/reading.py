@@ -55,10 +55,17 @@ def read_samples(
         columns = estimator._checked(some, names)
         if own is not None:
             columns, own = _without_noise(estimator, columns, own, moves)
-        rng = random_numbers(estimator.random_state)
-        labels = column_labels(estimator, names, columns.shape[1])
-        frame, precision = frame_of(given, rows), precision_of(some)
-        return Samples(columns, labels, moves, own, rng, rows, as_pairs, frame, precision)
+        return Samples(
+            columns,
+            names=column_labels(estimator, names, columns.shape[1]),
+            moves=moves,
+            noise=own,
+            rng=random_numbers(estimator.random_state),
+            rows=rows,
+            as_pairs=as_pairs,
+            frame=frame_of(given, rows),
+            precision=precision_of(some),
+        )
 
     def as_pairs(verdict: str) -> Samples | None:
         pairs = pairs_as_well(known, lag, verdict)
