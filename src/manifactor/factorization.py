@@ -94,7 +94,7 @@ class Factorization(PickledFields):
     @property
     def coefficients(self) -> tuple[np.ndarray, ...]:
         """The functions of each factor as combinations of the spectrum's; none of a sum."""
-        return () if isinstance(self.placer, ByTerms | ByPieces) else self.placer.coefficients
+        return self.placer.coefficients
 
     @property
     def sum(self) -> Sum | None:
@@ -157,9 +157,7 @@ class Factorization(PickledFields):
 
     def searchable(self, n_jobs: int | None) -> "Factorization":
         """Return the same with neighbour searches, which archives do not hold."""
-        placer = self.placer
-        if isinstance(placer, ByTerms | ByPieces):
-            placer = placer.searchable(n_jobs)
+        placer = self.placer.searchable(n_jobs)
         return replace(self, diffusion=self.diffusion.searchable(n_jobs), placer=placer)
 
     def with_copies(self, given: Samples, rows: np.ndarray, copy_of: np.ndarray) -> "Factorization":
@@ -167,14 +165,11 @@ class Factorization(PickledFields):
 
         All others are copies of them, and lie where these lie.
         """
-        placer = self.placer
-        if isinstance(placer, ByTerms | ByPieces):
-            placer = placer.with_copies(rows, copy_of)
         return replace(
             self,
             factors=tuple(factor.with_copies(copy_of) for factor in self.factors),
             diffusion=self.diffusion.with_copies(rows, copy_of),
-            placer=placer,
+            placer=self.placer.with_copies(rows, copy_of),
             take=self.take and (lambda k: self.choose(k).with_copies(given, rows, copy_of)),
             drawn=given,
         )

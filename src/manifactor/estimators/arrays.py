@@ -10,11 +10,11 @@ from math import prod
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
-from sklearn.utils import check_array, check_random_state
+from sklearn.utils import check_array
 
 from manifactor._support.errors import extra, first_sentence
 from manifactor._support.parameters import require_count, require_unmasked
+from manifactor._support.values import require_values
 from manifactor.factors.factor import Factor
 from manifactor.factors.placing import Placed
 from manifactor.operators.engines.gpu import from_tensor, like
@@ -97,28 +97,6 @@ def require_known_shape(X: Any) -> None:
             "the number of samples of `X` must be known; its chunks are of unknown "
             "size. Call X.compute_chunk_sizes() first."
         )
-
-
-def drawn_samples(estimator: Any, X: Any, asked: int | str) -> tuple[Any, np.ndarray | None]:
-    """Return the samples to fit, and their rows; None for all that were given."""
-    outside = kind_of(X) in OUTSIDE_MEMORY
-    if not outside and asked in ("auto", "all"):
-        return X, None
-    if sp.issparse(X):
-        raise ValueError(
-            "`fit_samples` draws samples; got it with a sparse matrix of distances. Leave it out."
-        )
-    if outside:
-        require_known_shape(X)
-    n_samples, n_features = np.shape(X)
-    count = draw_count(asked, n_samples)
-    if outside:
-        estimator.require_room(count, n_features)
-    elif count == n_samples:
-        return X, None
-    seed = check_random_state(estimator.random_state).randint(2**31)
-    rows = draw_rows(n_samples, count, np.random.default_rng(seed))
-    return take_rows(X, rows), rows
 
 
 def draw_rows(n_samples: int, count: int, rng: np.random.Generator) -> np.ndarray:
@@ -282,11 +260,11 @@ def coordinate_frame(
 
 
 def numbers(given: Any, argument: str) -> np.ndarray:
-    """Return an argument as floats of any shape; refuse masked values, and text."""
+    """Return an argument as finite floats of any shape; refuse masked values, and text."""
     given = from_tensor(given)
     require_unmasked(given, argument)
     try:
-        return check_array(
+        found = check_array(
             given,
             dtype=np.float64,
             ensure_2d=False,
@@ -300,3 +278,7 @@ def numbers(given: Any, argument: str) -> np.ndarray:
             f"`{argument}` must be a dense array of real numbers; got {type(given).__name__} "
             f"({first_sentence(error)}). Convert it, or leave out what is not a number."
         ) from error
+    # Values of images by the numbers of their pixels, as in `fit`.
+    flat = found.reshape(len(found), prod(found.shape[1:])) if found.ndim > 2 else found
+    require_values(np.atleast_1d(flat), argument=argument)
+    return found

@@ -1,7 +1,7 @@
 """DiffusionMap, the spectrum alone as a transformer, and what both estimators share."""
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from copy import copy
 from dataclasses import fields, replace
@@ -29,11 +29,13 @@ from manifactor.operators.forecast import (
     require_device_memory,
     require_memory,
 )
+from manifactor.operators.kernel import Bandwidth
+from manifactor.operators.laplacian import Spectrum
 from manifactor.operators.neighbors import APPROXIMATE_ABOVE
 from manifactor.operators.operator import DiffusionSettings, Operator, require_diffusion
 from manifactor.operators.pipeline import diffuse, forecast_diffusion
 from manifactor.samples.columns import Labels, column_labels
-from manifactor.samples.preparation import MOST_COLUMNS
+from manifactor.samples.preparation import MOST_COLUMNS, Preparation
 
 log = logging.getLogger("manifactor")
 
@@ -64,9 +66,9 @@ def without_weights(fit: Fit) -> Fit:
     return explained  # type: ignore[return-value]
 
 
-def read_off(path: str, what: str) -> Any:
+def read_off(path: str) -> Any:
     """Return a property: an attribute of an attribute of the estimator."""
-    return property(attrgetter(path), doc=what)
+    return property(attrgetter(path), doc=f"Read off `{path}`; see the attributes of the class.")
 
 
 class SpectralEstimator(TransformerMixin, BaseEstimator):
@@ -101,8 +103,10 @@ class SpectralEstimator(TransformerMixin, BaseEstimator):
         return fresh
 
     def _checked(self, X, names: Labels | None = None):
-        """Return samples that a fit may keep; remember their columns, and the forecast."""
-        X = _owned(self._validated(X, reset=True, names=names), X)
+        """Return samples that nobody else can change; remember their columns, and the forecast."""
+        # It may be larger than the memory.
+        mapped = isinstance(X, np.memmap) and not X.flags.writeable
+        X = self._validated(X, reset=True, names=names, copy=not mapped)
         self.forecast_ = self.forecast_shape(*_shape(X))
         return X
 
@@ -165,7 +169,9 @@ class SpectralEstimator(TransformerMixin, BaseEstimator):
         held = 16.0 * n_samples * n_features
         require_memory(replace(cost, memory=max(cost.memory, held)), n_samples)
 
-    def _validated(self, X, *, reset: bool, first_row: int = 0, names: Labels | None = None):
+    def _validated(
+        self, X, *, reset: bool, first_row: int = 0, names: Labels | None = None, copy: bool = False
+    ):
         """Return finite floats of the right shape."""
         X = from_tensor(X)
         require_unmasked(X)
@@ -183,6 +189,8 @@ class SpectralEstimator(TransformerMixin, BaseEstimator):
             reset=reset,
             dtype=_accepted_types(X),
             accept_sparse="csr" if precomputed else False,
+            order="C" if copy else None,
+            copy=copy,
             ensure_all_finite=False,
             ensure_min_samples=0 if reset else 1,
         )
@@ -208,10 +216,14 @@ class SpectralEstimator(TransformerMixin, BaseEstimator):
         ValueError
             If a parameter is one that no fit accepts.
         """
+        self.diffusion_ = self._restored().searchable(self.n_jobs)
+
+    def _restored(self) -> Operator:
+        """Return the diffusion of an archive with its settings, which must be right."""
         settings = self._diffusion_settings()
         # The device of the fit need not be there now.
         require_diffusion(replace(settings, device="cpu"), len(self.diffusion_.graph.inverse))
-        self.diffusion_ = replace(self.diffusion_, settings=settings).searchable(self.n_jobs)
+        return replace(self.diffusion_, settings=settings)
 
     def _prepared(self, X, first_row: int = 0):
         """Return new samples, checked, and prepared as those of the fit were."""
@@ -229,6 +241,42 @@ class SpectralEstimator(TransformerMixin, BaseEstimator):
             )
         return as_rows(X)[0]
 
+    def fit_transform(self, X, y=None, **fit_params):
+        """Fit, and return what `transform` returns of the samples.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+        y : ignored
+        **fit_params
+            As in `fit`.
+
+        Returns
+        -------
+        array of shape (n_samples, n_columns)
+            Of all samples, also where only some of them were drawn and fitted.
+        """
+        self.fit(X, **fit_params)
+        if getattr(self, "rows_", None) is None:
+            return given_precision(X, self._at_samples())
+        whole = fit_params.get("trajectories", False) is True
+        return self.transform(np.concatenate(X) if whole else X)
+
+    def get_feature_names_out(self, input_features=None):
+        """Return the names of the columns that `transform` returns.
+
+        Parameters
+        ----------
+        input_features : ignored
+
+        Returns
+        -------
+        ndarray of str of shape (n_columns,)
+            factor1_0, ... of a `ManifoldFactorizer`, function1, ... of a `DiffusionMap`.
+        """
+        check_is_fitted(self)
+        return np.array(self._names, dtype=object)
+
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         precomputed = self._diffusion_settings().precomputed
@@ -237,27 +285,15 @@ class SpectralEstimator(TransformerMixin, BaseEstimator):
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
-    spectrum_ = read_off("diffusion_.spectrum", "Spectrum on the training samples.")
-    bandwidth_curve_ = read_off(
-        "diffusion_.affinity.bandwidth", "The curve that bandwidth and dimension were read from."
-    )
-    bandwidth_ = read_off("bandwidth_curve_.value", "Eps of the kernel.")
-    neighbors_ = read_off("diffusion_.graph.method.value", "The neighbour search that was used.")
-    solver_ = read_off("diffusion_.distinct.solver.value", "The eigensolver that was used.")
-    recall_ = read_off(
-        "diffusion_.graph.recall", "Share of the nearest neighbours that the search found."
-    )
-    components_ = read_off(
-        "diffusion_.graph.components",
-        "The graph's component of each sample before joining, the largest first.",
-    )
-    outliers_ = read_off(
-        "diffusion_.graph.outliers", "Samples without neighbours, which were left out of the graph."
-    )
-    preparation_ = read_off(
-        "diffusion_.preparation",
-        "The principal components that were kept; None for samples as they are.",
-    )
+    spectrum_: Spectrum = read_off("diffusion_.spectrum")
+    bandwidth_curve_: Bandwidth = read_off("diffusion_.affinity.bandwidth")
+    bandwidth_: float = read_off("bandwidth_curve_.value")
+    neighbors_: str = read_off("diffusion_.graph.method.value")
+    solver_: str = read_off("diffusion_.distinct.solver.value")
+    recall_: float = read_off("diffusion_.graph.recall")
+    components_: np.ndarray = read_off("diffusion_.graph.components")
+    outliers_: np.ndarray = read_off("diffusion_.graph.outliers")
+    preparation_: Preparation | None = read_off("diffusion_.preparation")
 
     @property
     def dimension_(self) -> int:
@@ -277,27 +313,13 @@ class SpectralEstimator(TransformerMixin, BaseEstimator):
         return len(self.diffusion_.distinct.eigenvalues)
 
     @property
-    def choices_(self) -> dict:
+    def choices_(self) -> dict[str, Choice]:
         """What was chosen automatically, and why: a Choice for each."""
-        return self._of_images(self.diffusion_.choices)
-
-    def _of_images(self, choices: Mapping[str, Choice]) -> dict[str, Choice]:
-        """Return choices; that of the preparation says if columns are pixels."""
-        found = dict(choices)
+        found = dict(self.diffusion_.choices)
         if self.image_shape_ and (preparation := found.get("preparation")):
             why = f"images of {in_pixels(self.image_shape_)}: {preparation.why}"
             found["preparation"] = replace(preparation, why=why)
         return found
-
-
-def _owned(X, given):
-    """Return samples that nobody else can change."""
-    if not isinstance(given, np.ndarray):
-        return X.copy()
-    # It may be larger than the memory.
-    mapped = isinstance(given, np.memmap) and not given.flags.writeable
-    # Images of bytes, for instance, were converted to floats.
-    return X if mapped or not np.may_share_memory(X, given) else X.copy()
 
 
 def _shape(X) -> tuple[int, int]:
@@ -484,24 +506,6 @@ class DiffusionMap(SpectralEstimator):
         self.__dict__ = fresh.__dict__
         return self
 
-    def fit_transform(self, X, y=None, **fit_params):
-        """Fit, and return the functions at the samples.
-
-        Parameters
-        ----------
-        X : array of shape (n_samples, n_features)
-        y : ignored
-        **fit_params
-            As in `fit`.
-
-        Returns
-        -------
-        array of shape (n_samples, n_functions - 1)
-            As `transform` returns it.
-        """
-        spectrum = self.fit(X, **fit_params).spectrum_
-        return given_precision(X, spectrum.functions[:, 1:].copy())
-
     def transform(self, X):
         """Return the functions at new samples, (n_new, n_functions - 1).
 
@@ -518,17 +522,9 @@ class DiffusionMap(SpectralEstimator):
         prepared = self._prepared(X)  # first, as it checks that there is a fit
         return given_precision(X, self.diffusion_.extended(prepared)[:, 1:])
 
-    def get_feature_names_out(self, input_features=None):
-        """Return the names of the columns that `transform` returns: function1, ...
+    def _at_samples(self) -> np.ndarray:
+        return self.spectrum_.functions[:, 1:].copy()
 
-        Parameters
-        ----------
-        input_features : ignored
-
-        Returns
-        -------
-        ndarray of str of shape (n_functions - 1,)
-        """
-        check_is_fitted(self)
-        names = [f"function{k}" for k in range(1, self.n_functions_)]
-        return np.array(names, dtype=object)
+    @property
+    def _names(self) -> list[str]:
+        return [f"function{k}" for k in range(1, self.n_functions_)]

@@ -15,7 +15,6 @@ from manifactor._support.errors import Warned, reasons_told, warn_all
 from manifactor._support.parameters import Choice
 from manifactor._support.plugins import plugins
 from manifactor._support.stages import Stages
-from manifactor._support.values import require_values
 from manifactor._support.workers import ignored
 from manifactor.estimators.arrays import (
     coordinate_frame,
@@ -39,12 +38,16 @@ from manifactor.estimators.diffusion_map import (
     without_weights,
 )
 from manifactor.estimators.reading import read_samples
-from manifactor.factorization import Factorization
+from manifactor.factorization import Factorization, Proposals
 from manifactor.factorize import factorize
 from manifactor.factors.loadings import Loadings, find_loadings
 from manifactor.factors.placing import Locate, Placed, place_blocks
+from manifactor.judging.evidence import Evidence
 from manifactor.models.moves.motion import MarkovModel
 from manifactor.models.moves.paths import Trajectory
+from manifactor.models.peeling.division import Split
+from manifactor.models.sums.summands import Sum
+from manifactor.models.triplets import Cut, Triplets
 from manifactor.operators.engines.gpu import device_memory, from_tensor, like
 from manifactor.operators.operator import Operator
 from manifactor.samples.columns import column_labels
@@ -337,9 +340,8 @@ class ManifoldFactorizer(SpectralEstimator):
         -------
         ManifoldFactorizer
         """
-        check_is_fitted(self)
         other = copy(self)
-        other.factorization_ = _lean(self.factorization_.choose(k))
+        other.factorization_ = _lean(self._result.choose(k))
         return other
 
     def _checked_settings(self) -> FactoringSettings:
@@ -358,21 +360,16 @@ class ManifoldFactorizer(SpectralEstimator):
         """Return what the method chooses in place of parameters of the diffusion, and why."""
         return self._as_record(FactoringSettings).choices
 
-    factors_ = read_off(
-        "factorization_.factors", "Factors, the one with the smallest eigenvalue first."
-    )
-    sum_ = read_off("factorization_.sum", "Terms that add up to the data, or None.")
-    evidence_ = read_off("factorization_.evidence", "Evidence: the tests behind the verdict.")
-    verdict_ = read_off(
-        "evidence_.verdict", 'Verdict: "product", "separable", "partial", "one factor" or "none".'
-    )
-    candidates_ = read_off(
-        "factorization_.proposals",
-        "What was proposed, as a table: the result, then the others, likeliest first.",
-    )
-    splits_ = read_off("factorization_.splits", "How the functions fell into blocks, step by step.")
-    triplets_ = read_off("factorization_.triplets", "Triplets of the triplet method, or None.")
-    cut_ = read_off("factorization_.cut", "Cut of the triplet method, or None.")
+    diffusion_: Operator = read_off("factorization_.diffusion")
+    factors_: tuple[Any, ...] = read_off("factorization_.factors")
+    sum_: Sum | None = read_off("factorization_.sum")
+    evidence_: Evidence = read_off("factorization_.evidence")
+    verdict_: str = read_off("evidence_.verdict")
+    candidates_: Proposals = read_off("factorization_.proposals")
+    splits_: tuple[Split, ...] = read_off("factorization_.splits")
+    triplets_: Triplets | None = read_off("factorization_.triplets")
+    cut_: Cut | None = read_off("factorization_.cut")
+    _names: list[str] = read_off("factorization_.names")
 
     @property
     def rates_(self) -> list[np.ndarray]:
@@ -399,11 +396,15 @@ class ManifoldFactorizer(SpectralEstimator):
         -------
         MarkovModel
         """
-        check_is_fitted(self)
-        moves = getattr(self, "_moves", None)
+        result, moves = self._result, getattr(self, "_moves", None)
         if isinstance(moves, Trajectory):
             moves = moves.pairs(self.choices_["lag"].value, "")
-        return self.factorization_.markov_model(factor, moves, n_states)
+        return result.markov_model(factor, moves, n_states)
+
+    @property
+    def _result(self) -> Factorization:
+        check_is_fitted(self)
+        return self.factorization_
 
     @property
     def n_factors_(self) -> int:
@@ -411,54 +412,12 @@ class ManifoldFactorizer(SpectralEstimator):
         return len(self.factors_)
 
     @property
-    def diffusion_(self) -> Operator:
-        """Operator whose functions the factors were found in."""
-        return self.factorization_.diffusion
-
-    @diffusion_.setter
-    def diffusion_(self, diffusion: Operator) -> None:
-        self.factorization_ = replace(self.factorization_, diffusion=diffusion)
-
-    @property
-    def choices_(self) -> dict:
+    def choices_(self) -> dict[str, Choice]:
         """What was chosen automatically, and why: a Choice for each."""
-        return self._of_images({**self.diffusion_.choices, **self.factorization_.choices})
+        return super().choices_ | self.factorization_.choices
 
-    def fit_transform(self, X, y=None, **fit_params):
-        """Fit, and return the embeddings of all factors side by side.
-
-        Parameters
-        ----------
-        X : array of shape (n_samples, n_features)
-        y : ignored
-        **fit_params
-            As in `fit`.
-
-        Returns
-        -------
-        array of shape (n_samples, sum of widths)
-            Of all samples, also where only some of them were drawn and fitted.
-        """
-        factors = self.fit(X, **fit_params).factors_
-        if self.rows_ is not None:
-            whole = fit_params.get("trajectories", False) is True
-            return self.transform(np.concatenate(X) if whole else X)
-        embeddings = np.hstack([factor.embedding for factor in factors])
-        return given_precision(X, embeddings)
-
-    def get_feature_names_out(self, input_features=None):
-        """Return the names of the columns that `transform` returns: factor1_0, ...
-
-        Parameters
-        ----------
-        input_features : ignored
-
-        Returns
-        -------
-        ndarray of str of shape (sum of widths,)
-        """
-        check_is_fitted(self)
-        return np.array(self.factorization_.names, dtype=object)
+    def _at_samples(self) -> np.ndarray:
+        return np.hstack([factor.embedding for factor in self.factors_])
 
     def transform(self, X):
         """Return embeddings in all factors side by side, (n_new, sum of widths).
@@ -474,12 +433,8 @@ class ManifoldFactorizer(SpectralEstimator):
             An interval's coordinate, a circle's cosine and sine, the embedding of a surface. In the
             precision of the samples; a Dask array or a tensor if they are one.
         """
-        width = len(self.get_feature_names_out())
-        return (
-            self._lazy(X, attrgetter("_embeddings"), width)
-            if kind_of(X) == "dask"
-            else like(X, self._embeddings(X))
-        )
+        check_is_fitted(self)
+        return self._by_blocks(X, attrgetter("_embeddings"), len(self._names))
 
     def _embeddings(self, X, first_row: int = 0) -> np.ndarray:
         """Return embeddings in all factors side by side; rows count from the first."""
@@ -510,10 +465,8 @@ class ManifoldFactorizer(SpectralEstimator):
             fit was loaded from a file.
         """
         check_is_fitted(self)
-        if kind_of(X) == "dask":
-            return self._lazy(X, attrgetter("_new_coordinates"), self.n_factors_)
         if X is not None:
-            return like(X, self._new_coordinates(X))
+            return self._by_blocks(X, attrgetter("_new_coordinates"), self.n_factors_)
         known = [(factor.embedding, factor.coordinate) for factor in self.factors_]
         return coordinate_table(known, self.factors_, self._precision)
 
@@ -572,7 +525,7 @@ class ManifoldFactorizer(SpectralEstimator):
         check_is_fitted(self)
         if kind_of(X) == "dask":
             work = partial(_locating, n_new=X.shape[0])
-            table = self._lazy(X, work, table_width(self.factors_))
+            table = self._by_blocks(X, work, table_width(self.factors_))
             return places_of_table(table, self.factors_)
         n_new = np.shape(X)[0] if np.ndim(X) else 1
         with self._progress(None) as callback:
@@ -596,8 +549,7 @@ class ManifoldFactorizer(SpectralEstimator):
         Locator
             Called with samples, it returns their places, a list of Placed.
         """
-        check_is_fitted(self)
-        return Locator(self._lean(), self.factorization_.locator(n_new))
+        return Locator(self._lean(), self._result.locator(n_new))
 
     def _lean(self) -> "ManifoldFactorizer":
         """Return the same without what only a next fit needs; it goes to workers."""
@@ -606,8 +558,10 @@ class ManifoldFactorizer(SpectralEstimator):
             lean.__dict__.pop(name, None)
         return lean
 
-    def _lazy(self, X, work: Callable[["ManifoldFactorizer"], Callable], width: int):
-        """Return what a function of the fit makes of blocks of a Dask array, as a Dask array."""
+    def _by_blocks(self, X, work: Callable[["ManifoldFactorizer"], Callable], width: int):
+        """Return what a function of the fit makes of samples; of a Dask array, block by block."""
+        if kind_of(X) != "dask":
+            return like(X, work(self)(X))
         X = self._rows(X)
         require_known_shape(X)
         # The number of columns is checked now, not when the first block is computed.
@@ -649,9 +603,9 @@ class ManifoldFactorizer(SpectralEstimator):
         >>> bool(abs(back - X).max() < 0.1)
         True
         """
-        check_is_fitted(self)
-        places, table = numbers(X, "X"), None if values is None else numbers(values, "values")
-        at = self.factorization_.samples_at(places, table, n_neighbors)
+        result, places = self._result, numbers(X, "X")
+        table = None if values is None else numbers(values, "values")
+        at = result.samples_at(places, table, n_neighbors)
         if values is None and self.image_shape_:
             at = at.reshape(-1, *self.image_shape_)
         return given_precision(X, at)
@@ -671,9 +625,8 @@ class ManifoldFactorizer(SpectralEstimator):
         Choice
             With `value` and `why`.
         """
-        check_is_fitted(self)
-        table = None if values is None else numbers(values, "values")
-        return self.factorization_.window_of(table)
+        result, table = self._result, None if values is None else numbers(values, "values")
+        return result.window_of(table)
 
     def along(
         self, factor, n_frames=20, *, others=None, values=None, n_neighbors="auto"
@@ -715,9 +668,8 @@ class ManifoldFactorizer(SpectralEstimator):
         ndarray of shape (n_frames, sum of widths)
             In the columns of `transform`, and the precision of `along`.
         """
-        check_is_fitted(self)
         held = None if others is None else np.atleast_2d(from_tensor(others))
-        places = self.factorization_.places_along(factor, n_frames, held)
+        places = self._result.places_along(factor, n_frames, held)
         return places.astype(self._precision, copy=False)
 
     def loadings(self, X=None, *, places=None, column_names=None) -> Loadings:
@@ -749,7 +701,6 @@ class ManifoldFactorizer(SpectralEstimator):
         space, of_fit = self.factorization_.places(), len(self.outliers_)
         given, hidden = self.factorization_.columns() if X is None else (numbers(X, "X"), 0.0)
         table = given.reshape(len(given), -1)
-        require_values(table)
         fitted = table.shape[1] == self.n_features_in_
         if places is not None:
             places = self.factorization_.checked_places(numbers(places, "places"), "places")
@@ -787,26 +738,23 @@ class ManifoldFactorizer(SpectralEstimator):
         return plugins("views")["overview"].load()(self, figure=figure)
 
     def _repr_html_inner(self) -> str:
-        return self._with_result(super()._repr_html_inner())
+        """Return the result above scikit-learn's diagram; before a fit, that alone."""
+        fitted = hasattr(self, "factorization_")
+        card = plugins("views")["card"].load()(self) if fitted else ""
+        return card + super()._repr_html_inner()
 
     def _repr_mimebundle_(self, **kwargs) -> dict[str, str]:
         bundle = super()._repr_mimebundle_(**kwargs)
         # scikit-learn leaves it out where the user has asked for plain text.
         if "text/html" in bundle:
-            bundle["text/html"] = self._with_result(bundle["text/html"])
+            bundle["text/html"] = self._repr_html_inner()
         return bundle
-
-    def _with_result(self, diagram: str) -> str:
-        """Return the result above scikit-learn's diagram; before a fit, that alone."""
-        if not hasattr(self, "factorization_"):
-            return diagram
-        return plugins("views")["card"].load()(self) + diagram
 
     def restore(self) -> None:
         """Make an estimator that was read from an archive ready for use."""
         self._checked_settings()
-        super().restore()
-        self.factorization_ = self.factorization_.searchable(self.n_jobs)
+        found = replace(self.factorization_, diffusion=self._restored())
+        self.factorization_ = found.searchable(self.n_jobs)
 
 
 def fit_quietly(estimator: ManifoldFactorizer, X) -> tuple[ManifoldFactorizer, tuple[Warned, ...]]:

@@ -10,15 +10,7 @@ import scipy.sparse as sp
 from manifactor._support.errors import extra, warn_caller
 from manifactor._support.parameters import require_number
 from manifactor._support.threads import row_slices
-from manifactor._support.values import bad_values, require_values
-from manifactor.estimators.arrays import (
-    OUTSIDE_MEMORY,
-    draw_count,
-    drawn_samples,
-    kind_of,
-    numbers,
-    take_rows,
-)
+from manifactor.estimators.arrays import OUTSIDE_MEMORY, kind_of, numbers
 from manifactor.judging.evidence import SampleWarning
 from manifactor.models.moves.paths import (
     Bursts,
@@ -38,9 +30,6 @@ LONGEST_STEP = 1.5
 # Correlation times from which on time averages are those of a product: with 40, the operator found
 # none of a product's factors; with 200, all of them.
 WELL_MIXED = 200
-# Samples of a trajectory that are fitted unless the caller says how many: as many as the fits of
-# `studies/dynamics.py` have. Three intervals take 10,000.
-MOST_OF_TRAJECTORY = 3000
 
 # Parameters of the estimator that moves leave no choice of, and their values.
 REQUIRED = {
@@ -116,33 +105,11 @@ def read_path(X: Any, *, times: Any = None, trajectories: Any = False) -> Trajec
     return _in_time_order(times, samples, piece)
 
 
-def draw_with_moves(
-    estimator: Any, X: Any, moves: Moves | None, asked: int | str
-) -> tuple[Any, np.ndarray | None, Moves | None]:
-    """Return the samples to fit, their rows, None for all, and their moves.
-
-    Of trajectories, even samples are taken, at most 3,000 unless a number is given.
-    """
-    if isinstance(moves, Trajectory):
-        count = draw_count(MOST_OF_TRAJECTORY if asked == "auto" else asked, len(moves.samples))
-        if count == len(moves.samples):
-            return X, None, moves
-        even = moves.even_rows(count)
-        return take_rows(X, even), even, moves
-    if isinstance(moves, Pairs) and asked == "auto":
-        asked = MOST_OF_TRAJECTORY
-    X, rows = drawn_samples(estimator, X, asked)
-    if isinstance(moves, GivenMetric) and rows is not None:
-        moves = moves.chosen(rows)
-    return X, rows, moves
-
-
 def _samples(X: Any) -> np.ndarray:
     """Return samples as an array of finite numbers, one a row."""
     samples = numbers(X, "X")
     if samples.ndim != 2:
         raise ValueError(f"`X` must have one sample a row; got an array of shape {samples.shape}.")
-    require_values(samples)
     return samples
 
 
@@ -160,7 +127,6 @@ def _join(X: Any) -> tuple[np.ndarray, np.ndarray]:
                 "trajectories must have one sample a row and the same columns; got shapes "
                 f"{parts[0].shape} in X[0] and {part.shape} in X[{number}]."
             )
-        require_values(part, argument=f"X[{number}]")
     if not parts:
         raise ValueError("`X` must hold one trajectory or more; got an empty list.")
     return np.concatenate(parts), np.repeat(np.arange(len(parts)), [len(part) for part in parts])
@@ -193,7 +159,6 @@ def _in_time_order(times: Any, samples: np.ndarray, piece: np.ndarray) -> Trajec
             f"`times` must have one number for each of the {len(samples)} samples; got shape "
             f"{times.shape}."
         )
-    require_values(times, argument="times")
     order = np.lexsort((times, piece))
     steps, same = np.diff(times[order]), np.diff(piece[order]) == 0
     equal = np.flatnonzero(same & (steps == 0))
@@ -288,7 +253,6 @@ def _pairs_of(after: Any, samples: np.ndarray, lag: float) -> Pairs:
             f"got {later.shape}. Leave out samples that nothing followed, as in "
             "fit(X[:-1], pairs=X[1:])."
         )
-    require_values(later, argument="pairs")
     if len(samples) < FEWEST_MOVES:
         raise ValueError(
             f"`pairs` must be {FEWEST_MOVES} or more, and thousands to show a product; got "
@@ -308,7 +272,6 @@ def _metric(metric: Any, samples: np.ndarray) -> GivenMetric:
             f"`metric` must have shape {(n, p, p)}, a covariance of moves for each sample, or "
             f"({n}, {p}, d), its Jacobian along d latents; got {matrices.shape}."
         )
-    _require_finite(matrices, "metric")
     are_roots = matrices.shape[2] < p
     size = np.abs(matrices).max(axis=(1, 2))
     _require_rows(size > 0, "`metric` must not be 0", "Leave such samples out.")
@@ -336,7 +299,6 @@ def _bursts(bursts: Any, samples: np.ndarray) -> Bursts:
             f"`bursts` must have shape ({n}, r, {p}), with r samples a short move away from each; "
             f"got {repeats.shape}."
         )
-    _require_finite(repeats, "bursts")
     if n * repeats.shape[1] < FEWEST_MOVES:
         raise ValueError(
             f"`bursts` must have {FEWEST_MOVES} moves or more in all; got {n * repeats.shape[1]}. "
@@ -345,14 +307,6 @@ def _bursts(bursts: Any, samples: np.ndarray) -> Bursts:
     if not (repeats != samples[:, None]).any():
         raise ValueError("`bursts` must move the samples; all repeats equal their samples.")
     return Bursts(samples, repeats)
-
-
-def _require_finite(array: np.ndarray, argument: str) -> None:
-    if bad_values(array) is None:
-        return
-    finite = np.isfinite(array).all(axis=(1, 2))
-    _require_rows(finite, f"`{argument}` must be finite", "Leave such samples out.")
-    require_values(array.reshape(len(array), -1), argument=argument)
 
 
 def _require_rows(right: np.ndarray, what: str, remedy: str) -> None:
@@ -441,7 +395,6 @@ def jacobian(decoder: Callable[[Any], Any], z: Any) -> np.ndarray:
     latents = numbers(z, "z")
     if latents.ndim != 2 or not latents.size:
         raise ValueError(f"`z` must have one latent a row, (n, d); got shape {latents.shape}.")
-    require_values(latents, argument="z")
     modules = list(decoder.modules()) if hasattr(decoder, "modules") else []
     kinds = [type(module).__name__ for module in modules if module.training]
     if any("BatchNorm" in kind or "Dropout" in kind for kind in kinds):

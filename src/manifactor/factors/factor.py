@@ -230,14 +230,15 @@ def owners(spectrum: Spectrum, blocks: Sequence[np.ndarray]) -> np.ndarray:
     return np.vstack([none, *((block**2).sum(axis=1) for block in blocks)]).argmax(axis=0) - 1
 
 
-def angles(spectrum: Spectrum, blocks: Sequence[np.ndarray]) -> np.ndarray:
-    """Return mean squared cosines between gradients of combinations of functions.
+def angle_matrix(spectrum: Spectrum, blocks: Sequence[np.ndarray]) -> tuple[np.ndarray, list[int]]:
+    """Return mean squared cosines between gradients of the 8 lowest functions of every factor.
 
     0 where two functions belong to different factors of a product, 1 where their gradients are
-    parallel.
-
-    Returns (r, r).
+    parallel. Also returned is how many functions of each factor these are.
     """
+    blocks = [block[:, :8] for block in blocks]
+    if not blocks:
+        return np.zeros((0, 0)), []
     # Means over as many samples are known to better than a hundredth.
     thin = random_rows(len(spectrum.weights), 20_000)
     weights = spectrum.weights[thin] / spectrum.weights[thin].sum()
@@ -247,11 +248,4 @@ def angles(spectrum: Spectrum, blocks: Sequence[np.ndarray]) -> np.ndarray:
     energy = np.einsum("xaa->xa", champ)
     across = np.einsum("x,xab->ab", weights, champ**2)
     parallel = (energy * weights[:, None]).T @ energy
-    return np.clip(quotient(across, parallel), 0, 1)
-
-
-def angle_matrix(spectrum: Spectrum, blocks: Sequence[np.ndarray]) -> tuple[np.ndarray, list[int]]:
-    """Return `angles` of the 8 lowest functions of every factor, and how many of each."""
-    blocks = [block[:, :8] for block in blocks]
-    values = angles(spectrum, blocks) if blocks else np.zeros((0, 0))
-    return values, [block.shape[1] for block in blocks]
+    return np.clip(quotient(across, parallel), 0, 1), [block.shape[1] for block in blocks]

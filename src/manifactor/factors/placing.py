@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from scipy.spatial import KDTree
@@ -37,14 +37,20 @@ class Placed(NamedTuple):
 Locate = Callable[[np.ndarray], list[Placed]]
 
 
-class Placer(Protocol):
+class Placer:
     """What new samples are placed by on the factors of a diffusion: one class for each way."""
+
+    @property
+    def coefficients(self) -> tuple[np.ndarray, ...]:
+        """The functions of each factor as combinations of the spectrum's, if they are such."""
+        return ()
 
     def places(self, factors: Sequence[Factor], diffusion: Operator, X: np.ndarray) -> list[Places]:
         """Return embedding and coordinate of prepared samples on each factor.
 
-        Samples far from all of those of the fit are refused.
+        Where functions place them, samples far from all of those of the fit are refused.
         """
+        return [placed[:2] for placed in place_blocks(X, self.locator(factors, diffusion, len(X)))]
 
     def locator(self, factors: Sequence[Factor], diffusion: Operator, n_new: int) -> Locate:
         """Return a function that places prepared samples, about `n_new` in all.
@@ -52,10 +58,19 @@ class Placer(Protocol):
         The confidence of a new sample is that of the nearest training sample. A sample far from all
         of them lies where the nearest one lies, with confidence 0.
         """
+        return partial(_place_block, self, factors, diffusion, _nearest(diffusion))
+
+    def searchable(self, n_jobs: int | None) -> Self:
+        """Return the same with neighbour searches, which archives do not hold."""
+        return self
+
+    def with_copies(self, rows: np.ndarray, copy_of: np.ndarray) -> Self:
+        """Return the same for samples with copies, as an `Operator` does."""
+        return self
 
 
 @dataclass(frozen=True)
-class ByFunctions:
+class ByFunctions(Placer):
     """Places that are read from the functions of a diffusion."""
 
     readings: tuple[Reading, ...] = ()
@@ -66,18 +81,18 @@ class ByFunctions:
         return tuple(reading.coefficients for reading in self.readings)
 
     def places(self, factors: Sequence[Factor], diffusion: Operator, X: np.ndarray) -> list[Places]:
-        """Return embedding and coordinate of prepared samples, by all functions."""
+        """Return embedding and coordinate of prepared samples by all functions."""
         functions = diffusion.extended(X)
         return [reading.place(functions) for reading in self.readings]
 
     def locator(self, factors: Sequence[Factor], diffusion: Operator, n_new: int) -> Locate:
         """Return a function that places prepared samples, by few combinations if possible."""
         if not is_combinable(diffusion):
-            return general_locator(self, factors, diffusion)
+            return super().locator(factors, diffusion, n_new)
         outliers, distinct = diffusion.graph.outliers, diffusion.graph.distinct
         stray = None
         if outliers.any():
-            general = general_locator(self, factors, diffusion)
+            general = super().locator(factors, diffusion, n_new)
             stray = KDTree(diffusion.samples[outliers]), general
         readings = [replace(each, chart=each.chart.effective()) for each in self.readings]
         blocks = [reading.chart.combinations for reading in readings]
@@ -86,11 +101,6 @@ class ByFunctions:
         ends = np.cumsum([block.shape[1] for block in blocks])
         confidences = [factor.confidence[distinct] for factor in factors]
         return partial(_place_combined, readings, functions, ends, confidences, stray)
-
-
-def general_locator(placer: Placer, factors: Sequence[Factor], diffusion: Operator) -> Locate:
-    """Return a function that places prepared samples with any kernel and search."""
-    return partial(_place_block, placer, factors, diffusion, _nearest(diffusion))
 
 
 def _place_block(

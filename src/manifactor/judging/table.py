@@ -146,8 +146,9 @@ def _groups(candidate, facts) -> Measurement:
 
 def _dimensions(candidate, facts) -> Measurement:
     of_factors = sum(factor.dimension for factor in candidate.as_read)
-    misfit = candidate.read.dimensions.misfit(of_factors, CRITERIA["dimensions"].limit)
-    return Measurement(misfit.dimensions, words={"difference": misfit.difference})
+    limit = CRITERIA["dimensions"].limit
+    misfit, difference = candidate.read.dimensions.misfit(of_factors, limit)
+    return Measurement(misfit, words={"difference": difference})
 
 
 def _uncertainty(candidate, facts) -> Measurement:

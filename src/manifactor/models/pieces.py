@@ -8,6 +8,7 @@ each level: what was a gap is then a factor like all others.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -15,7 +16,7 @@ from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
 
 from manifactor.factors.factor import Factor
 from manifactor.factors.levels import LEAST_LEVELS, MOST_LEVELS
-from manifactor.factors.placing import ByFunctions, Locate, Placed, place_blocks
+from manifactor.factors.placing import ByFunctions, Locate, Placed, Placer, place_blocks
 from manifactor.factors.shapes import Places, on_circle
 from manifactor.models.sums.summands import ByTerms
 from manifactor.operators.neighbors import nearest_point
@@ -61,17 +62,13 @@ class Pieces:
 
 
 @dataclass(frozen=True)
-class ByPieces:
+class ByPieces(Placer):
     """Places on the factors of unfolded pieces; a new sample is of the piece of its nearest one."""
 
     pieces: Pieces
     diffusion: Operator  # of the unfolded samples
     placer: ByFunctions | ByTerms
     axis: int  # index of the factor that is the axis
-
-    def places(self, factors: Sequence[Factor], diffusion: Operator, X: np.ndarray) -> list[Places]:
-        """Return embedding and coordinate of prepared samples on each factor."""
-        return [placed[:2] for placed in place_blocks(X, self.locator(factors, diffusion, len(X)))]
 
     def located(self, factors: Sequence[Factor], diffusion: Operator) -> tuple[Factor, ...]:
         """Return factors of unfolded samples with the places of the samples themselves."""
@@ -93,21 +90,19 @@ class ByPieces:
         inner = self.placer.locator(factors, self.diffusion, n_new)
         return partial(_place, self, nearest_point(diffusion.samples), inner)
 
-    def searchable(self, n_jobs: int | None) -> "ByPieces":
-        """Return the same with neighbour searches, which archives do not hold."""
-        placer = self.placer
-        if isinstance(placer, ByTerms):
-            placer = placer.searchable(n_jobs)
+    def searchable(self, n_jobs: int | None) -> Self:
+        """Return the same with neighbour searches of the unfolded samples."""
+        placer = self.placer.searchable(n_jobs)
         return replace(self, diffusion=self.diffusion.searchable(n_jobs), placer=placer)
 
-    def with_copies(self, rows: np.ndarray, copy_of: np.ndarray) -> "ByPieces":
+    def with_copies(self, rows: np.ndarray, copy_of: np.ndarray) -> Self:
         """Return the same for samples with copies, as an `Operator` does."""
-        placer = self.placer
-        if isinstance(placer, ByTerms):
-            placer = placer.with_copies(rows, copy_of)
-        pieces = replace(self.pieces, label=self.pieces.label[copy_of])
-        diffusion = self.diffusion.with_copies(rows, copy_of)
-        return replace(self, pieces=pieces, diffusion=diffusion, placer=placer)
+        return replace(
+            self,
+            pieces=replace(self.pieces, label=self.pieces.label[copy_of]),
+            diffusion=self.diffusion.with_copies(rows, copy_of),
+            placer=self.placer.with_copies(rows, copy_of),
+        )
 
 
 def _place(
@@ -184,21 +179,15 @@ def _aligned(samples: np.ndarray, label: np.ndarray) -> np.ndarray:
 def _order(offsets: np.ndarray) -> tuple[np.ndarray, bool]:
     """Return the order of pieces along a line or around a circle, and whether it is a circle."""
     apart = np.linalg.norm(offsets[:, None] - offsets, axis=2)
-    # Neighbours: no third piece is nearer to both.
-    nearer = np.maximum(apart[:, None], apart[None]).min(
-        axis=2, initial=np.inf, where=_third(apart)
-    )
     count = len(offsets)
-    degree = ((apart <= nearer) & ~np.eye(count, dtype=bool)).sum(axis=1)
+    other = ~np.eye(count, dtype=bool)
+    # Neighbours: no third piece is nearer to both.
+    third = other[:, None] & other[None]
+    nearer = np.maximum(apart[:, None], apart[None]).min(axis=2, initial=np.inf, where=third)
+    degree = ((apart <= nearer) & other).sum(axis=1)
     # From an end. Where pieces lie on no curve, any order will do.
     path = [int(degree.argmin())]
     while len(path) < count:
         left = np.setdiff1d(np.arange(count), path)
         path.append(int(left[apart[path[-1], left].argmin()]))
     return np.array(path), count >= LEAST_LEVELS and bool((degree == 2).all())
-
-
-def _third(apart: np.ndarray) -> np.ndarray:
-    """Return whether a piece is neither of two, (k, k, k)."""
-    other = ~np.eye(len(apart), dtype=bool)
-    return other[:, None] & other[None]

@@ -4,7 +4,6 @@ Triplets say which functions are products of which (Algorithm 1).
 """
 
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -12,7 +11,7 @@ import numpy as np
 from scipy.linalg import eigh
 from scipy.sparse.csgraph import connected_components
 
-from manifactor._support.threads import cores, one_blas_thread
+from manifactor._support.threads import map_threads, one_blas_thread
 from manifactor.operators.laplacian import Spectrum
 
 # Random roundings of the relaxation's vectors; they cost next to nothing.
@@ -288,8 +287,8 @@ def _candidates(
     # A matrix product of fewer than 8 rows is slow.
     length = max(8, PRODUCT_BYTES // functions[0].nbytes)
     # One thread for each block: its matrix products are too small for threads of BLAS.
-    with one_blas_thread(), ThreadPoolExecutor(cores()) as pool:
-        found = list(pool.map(similar, _blocks(eigenvalues, max_parts, limit, length)))
+    with one_blas_thread():
+        found = map_threads(similar, [*_blocks(eigenvalues, max_parts, limit, length)])
     none = (np.empty(0, dtype=int), np.empty((0, max_parts), dtype=int), np.empty(0))
     return Triplets(*map(np.concatenate, zip(none, *found, strict=True)))
 

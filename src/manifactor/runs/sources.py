@@ -13,7 +13,7 @@ from manifactor._support.plugins import loaded
 from manifactor._support.values import bad_values
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.estimators.arrays import MOST_DRAWN, draw_count, draw_rows
-from manifactor.estimators.moving import MOST_OF_TRAJECTORY
+from manifactor.estimators.reading import MOST_OF_TRAJECTORY
 from manifactor.runs.options import PARTS, TABLE, FitOptions
 from manifactor.tables.columns import COLUMN_REMEDIES, ColumnChoice, Columns, quoted
 from manifactor.tables.files import (

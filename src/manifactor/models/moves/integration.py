@@ -17,7 +17,7 @@ from scipy.spatial import KDTree
 
 from manifactor._support.threads import map_panels, row_slices
 from manifactor.factors.factor import Factor, Reading
-from manifactor.factors.placing import ByFunctions, Locate, general_locator
+from manifactor.factors.placing import ByFunctions, Locate, Placer
 from manifactor.factors.shapes import Places
 from manifactor.operators.engines.gpu import with_data
 from manifactor.operators.metric import STRAY, LocalMetric
@@ -65,8 +65,8 @@ class Integrated(ByFunctions):
         return places
 
     def locator(self, factors: Sequence[Factor], diffusion: Operator, n_new: int) -> Locate:
-        """Return a function that places prepared samples."""
-        return general_locator(self, factors, diffusion)
+        """Return a function that places prepared samples, whatever the kernel."""
+        return Placer.locator(self, factors, diffusion, n_new)
 
 
 def _mean(weights: sp.csr_array, values: np.ndarray) -> np.ndarray:

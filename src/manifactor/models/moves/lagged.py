@@ -92,7 +92,6 @@ def in_pairs(diffusion: Operator) -> Operator:
         basis=Basis(basis, coefficients),
         lagged=(whole, *(half for half in halves if len(half.spectrum.eigenvalues) > 3)),
         choices={**diffusion.choices, "functions": functions, "density correction": density},
-        # A later fit cannot start from these functions.
     )
 
 

@@ -260,7 +260,6 @@ def in_flat_places(
         distinct=walk.spectrum,
         parts=walk.parts,
         choices={**diffusion.choices, "distances": Choice("flat", why)},
-        # A later fit cannot start from this.
         metric=metric,
         warned=walk.warned,
     )

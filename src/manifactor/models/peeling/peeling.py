@@ -8,7 +8,6 @@ blocks of orthogonal gradients. What has no energy along any block belongs to fu
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import NamedTuple
 
 import numpy as np
 from scipy.sparse.csgraph import connected_components
@@ -108,13 +107,6 @@ class Peeling:
     refused: "Peeling | None" = None
 
 
-class Misfit(NamedTuple):
-    """How far the factors' dimensions miss the data's."""
-
-    dimensions: float
-    difference: str = ""  # in which way, as a phrase; "" where they fit
-
-
 @dataclass(frozen=True)
 class Dimensions:
     """Dimensions of the data, and of the blocks of functions that were found."""
@@ -123,18 +115,19 @@ class Dimensions:
     found: int  # directions that the gradients of the blocks span together
     missing: bool  # whether the blocks lack a dimension that is not noise
 
-    def misfit(self, of_factors: int, limit: float) -> Misfit:
-        """Return how far the dimensions of all factors together miss the data's.
+    def misfit(self, of_factors: int, limit: float) -> tuple[float, str]:
+        """Return how far the dimensions of all factors together miss the data's, and how.
 
-        A surplus of dimensions up to `limit` is not reported.
+        The latter is a phrase, "" where they fit. A surplus of dimensions up to `limit` is not
+        reported.
         """
         surplus = of_factors - self.data
         if surplus > limit:
-            return Misfit(surplus, MORE)
+            return surplus, MORE
         if self.missing:
-            return Misfit(self.data - self.found, FEWER)
+            return self.data - self.found, FEWER
         # Dimensions that only noise fills are not missing.
-        return Misfit(max(0.0, surplus))
+        return max(0.0, surplus), ""
 
 
 def peel(looks: Sequence[Look], *, at_least: int = 1, rng: np.random.Generator) -> Peeling:

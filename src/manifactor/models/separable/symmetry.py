@@ -68,14 +68,6 @@ def find_turn(columns: np.ndarray, field: np.ndarray, weights: np.ndarray) -> Tu
     return _best_turn(columns, _turn_of(columns, field, weights))
 
 
-def find_second_turn(columns: np.ndarray, first: Turn, middle: np.ndarray) -> Turn:
-    """Return a turn about an axis across that of another; a sphere has both.
-
-    Shapes: columns (n, 3), middle (3,): of the samples.
-    """
-    return _best_turn(columns, Turn(_across(first.axis)[0], middle), most=8.0)
-
-
 def is_symmetry(turn: Turn, n_samples: int) -> bool:
     """Return whether turned samples lie among the samples."""
     return turn.off < MOST_OFF + SLACK * np.sqrt(n_samples)
@@ -262,8 +254,9 @@ def _revolution(geometry: Geometry) -> Symmetries:
     if not is_symmetry(turn, n_rows):
         return Symmetries(int(commutes))
     if p == 3:
-        second = find_second_turn(columns, turn, geometry.row_weights @ columns)
-        if is_symmetry(second, n_rows):
+        # A sphere also turns about an axis across the first.
+        across = Turn(_across(turn.axis)[0], geometry.row_weights @ columns)
+        if is_symmetry(_best_turn(columns, across, most=8.0), n_rows):
             return Symmetries(3, "sphere")
     # A field of a disc, unlike that of an annulus, vanishes near some samples.
     lengths = _length(turn.field(columns))

@@ -3,14 +3,15 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Self
 
 import numpy as np
 
 from manifactor._support.errors import Warned
 from manifactor._support.values import quotient
 from manifactor.factors.factor import Factor
-from manifactor.factors.placing import ByFunctions, Locate, Placed, place_blocks
-from manifactor.factors.shapes import Places, angle_of, signed_angle
+from manifactor.factors.placing import ByFunctions, Locate, Placed, Placer, place_blocks
+from manifactor.factors.shapes import angle_of, signed_angle
 from manifactor.models.sums.independence import Directions
 from manifactor.models.sums.sheets import Sheet
 from manifactor.operators.operator import Operator
@@ -136,15 +137,11 @@ class DividedTerm:
 
 
 @dataclass(frozen=True)
-class ByTerms:
+class ByTerms(Placer):
     """Places on the terms of a sum, and on the factors of terms that have several."""
 
     sum: Sum
     divided: tuple[DividedTerm, ...] = ()  # every other term is one factor
-
-    def places(self, factors: Sequence[Factor], diffusion: Operator, X: np.ndarray) -> list[Places]:
-        """Return embedding and coordinate of prepared samples where the sum is nearest to them."""
-        return [placed[:2] for placed in place_blocks(X, self.locator(factors, diffusion, len(X)))]
 
     def locator(self, factors: Sequence[Factor], diffusion: Operator, n_new: int) -> Locate:
         """Return a function that places prepared samples where the sum is nearest to them.
@@ -161,15 +158,15 @@ class ByTerms:
             inside[divided.term] = divided.placer.locator(own, divided.diffusion, n_new)
         return partial(_place_on_terms, self.sum, inside)
 
-    def searchable(self, n_jobs: int | None) -> "ByTerms":
-        """Return the same with neighbour searches, which archives do not hold."""
+    def searchable(self, n_jobs: int | None) -> Self:
+        """Return the same with neighbour searches of divided terms."""
         return self._with_each(lambda operator: operator.searchable(n_jobs))
 
-    def with_copies(self, rows: np.ndarray, copy_of: np.ndarray) -> "ByTerms":
+    def with_copies(self, rows: np.ndarray, copy_of: np.ndarray) -> Self:
         """Return the same for samples with copies, as an `Operator` does."""
         return self._with_each(lambda operator: operator.with_copies(rows, copy_of))
 
-    def _with_each(self, change: Callable[[Operator], Operator]) -> "ByTerms":
+    def _with_each(self, change: Callable[[Operator], Operator]) -> Self:
         terms = [replace(each, diffusion=change(each.diffusion)) for each in self.divided]
         return replace(self, divided=tuple(terms))
 
