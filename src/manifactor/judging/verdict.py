@@ -67,7 +67,7 @@ def evidence_of(
     """
     facts, noise = candidate.facts, candidate.facts.drawn.noise
     curve, several = _curve(candidate, factors), len(factors) > 1
-    right, parts = NOT_MEASURED, ()
+    right, parts = NOT_MEASURED, tuple[float, ...]()
     if candidate.sense != "dynamics" and not candidate.kinds & UNRATED:
         if several:
             if np.isnan(candidate.probability):  # no other model was tried
