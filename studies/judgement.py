@@ -8,7 +8,7 @@ on problems of families that the trees were not learnt from.
 import io
 import sys
 from argparse import ArgumentParser
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, fields, replace
 from pathlib import Path
 
@@ -246,23 +246,21 @@ def predicted(trees: Trees, examples: Sequence[Example]) -> np.ndarray:
     return trees.log_odds(np.array([trees.row(each.inputs) for each in examples]))
 
 
-def folds_of(examples: Sequence[Example]) -> np.ndarray:
-    """Return the group of each example: families are left out as a whole."""
-    families = sorted({each.family for each in examples})
-    order = np.random.default_rng(0).permutation(len(families))
-    number = {families[k]: place % N_FOLDS for place, k in enumerate(order)}
-    return np.array([number[each.family] for each in examples])
+def folds_of(examples: Sequence[Example], whole: str) -> np.ndarray:
+    """Return the group of each example: families, or problems, are left out as a whole."""
+    wholes = sorted({getattr(each, whole) for each in examples})
+    order = np.random.default_rng(0).permutation(len(wholes))
+    number = {wholes[k]: place % N_FOLDS for place, k in enumerate(order)}
+    return np.array([number[getattr(each, whole)] for each in examples])
 
 
-def left_out(
-    examples: Sequence[Example], fit: Callable[[Sequence[Example]], Trees] = learn
-) -> np.ndarray:
-    """Return the log odds of each example by trees learnt without its family."""
-    folds, odds = folds_of(examples), np.zeros(len(examples))
+def left_out(examples: Sequence[Example], whole: str) -> np.ndarray:
+    """Return the log odds of each example by trees learnt without its family, or its problem."""
+    folds, odds = folds_of(examples, whole), np.zeros(len(examples))
     for fold in np.unique(folds):
         inside = [each for each, own in zip(examples, folds, strict=True) if own != fold]
         outside = [each for each, own in zip(examples, folds, strict=True) if own == fold]
-        odds[folds == fold] = predicted(fit(inside), outside)
+        odds[folds == fold] = predicted(learn(inside), outside)
     return odds
 
 
@@ -286,9 +284,9 @@ class Part:
     probabilities: np.ndarray
 
 
-def part_of(examples: Sequence[Example]) -> Part:
-    """Learn from examples; what is said of families left out is calibrated."""
-    odds, trees = left_out(examples), learn(examples)
+def part_of(examples: Sequence[Example], whole: str = "family") -> Part:
+    """Learn from examples; what is said of families, or of problems, left out is calibrated."""
+    odds, trees = left_out(examples, whole), learn(examples)
     start, slope = line_of(odds, examples)
     line = np.array([start + slope * trees.line[0], slope])
     return Part(replace(trees, line=line), expit(start + slope * odds))
@@ -322,7 +320,8 @@ def judge_of(records: Sequence[dict]) -> Judge:
         )
     highest = {number: said for number, (said, *_) in best.items()}
     ones = ones_of(records, best, highest_true)
-    one = part_of(ones)
+    # Hardly any two families of one factor are alike: single curves are one of them.
+    one = part_of(ones, "problem")
     factor = part_of(factors_of(several, right.probabilities))
     results, in_hand = [], []
     right_problems = {examples[k].problem for k in last if examples[k].right}
@@ -386,7 +385,7 @@ def render(judge: Judge, n_problems: int) -> str:
     refused = sum(not returned for _, returned in judge.in_hand)
     lines = [
         f"Learnt from {n_problems} problems. Every result has the probability by trees that were "
-        "learnt without its family.",
+        "learnt without its family, or, of one factor, without it.",
         "",
         f"Of {len(judge.in_hand)} problems with a right division in hand, {refused} were refused.",
         "",

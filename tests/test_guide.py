@@ -142,5 +142,4 @@ def test_rates_on_the_pages_of_verdicts_are_those_that_were_measured(page):
     rate = re.compile(r"\d+ of \d+")
     promised = rate.findall((DOCS / f"{page}.md").read_text(encoding="utf-8"))
     measured = rate.findall((DOCS / "accuracy.md").read_text(encoding="utf-8"))
-    assert len(promised) > 2
     assert set(promised) <= set(measured)

@@ -76,9 +76,10 @@ class Factorization(PickledFields):
     # were computed than given, and "term 1" where a term of a sum is a surface that may have
     # several factors
     choices: dict[str, Choice] = field(default_factory=dict)
-    # What archives do not hold: what was proposed, and how to take another proposal; the samples,
-    # with rows and moves; and warnings, which the estimator issues
-    proposals: Proposals = field(default_factory=Proposals)
+    # What was proposed: the result, then the others, likeliest first
+    proposals: tuple[Proposal, ...] = ()
+    # What archives do not hold: how to take another proposal; the samples, with rows and moves; and
+    # warnings, which the estimator issues
     take: "Callable[[int], Factorization] | None" = field(default=None, repr=False, compare=False)
     drawn: Samples | None = field(default=None, repr=False, compare=False)
     warned: tuple[Warned, ...] = ()
@@ -141,9 +142,10 @@ class Factorization(PickledFields):
                 f"samples again, with `sense={self.proposals[k].model!r}` if that is a sense."
             )
         if self.proposals[k].why_not:
+            model, why = self.proposals[k].model, self.proposals[k].why_not
             raise ValueError(
-                f"candidate {k} must have factors; the model {self.proposals[k].model!r} has "
-                f"none: {self.proposals[k].why_not}. Choose another one."
+                f"candidate {k} must have factors; the model {model!r} has none: {why}. Choose "
+                "another one."
             )
         return replace(self.take(k), proposals=self.proposals, take=self.take)
 

@@ -11,7 +11,7 @@ from manifactor._support.errors import NothingFoundError, Warned, first_sentence
 from manifactor._support.parameters import Choice, given
 from manifactor._support.stages import Stages
 from manifactor._support.threads import one_blas_thread
-from manifactor.factorization import MOST_WITH_OTHERS, Factorization, Proposal, Proposals
+from manifactor.factorization import MOST_WITH_OTHERS, Factorization, Proposal
 from manifactor.judging.candidate import (
     Candidate,
     Facts,
@@ -293,7 +293,7 @@ def _concluded(facts: Facts, tried: Sequence[Candidate]) -> Factorization:
     others.sort(key=lambda each: -np.nan_to_num(each.probability))
     whole = _proposal(best, result)
     none = [
-        Proposal(each.model, 0, why_not="shows one factor")
+        Proposal(each.model, 0, why_not="it shows one factor")
         for each in tried
         if not each.factors and each.model != best.model
     ]
@@ -305,7 +305,7 @@ def _concluded(facts: Facts, tried: Sequence[Candidate]) -> Factorization:
         chosen = Choice(other.sense, f"candidate {k} was chosen")
         return _result(facts, tried, other, {**other.choices, "sense": chosen})
 
-    listed = Proposals([whole, *map(_proposal, others), *none, *_passed_over(facts)])
+    listed = (whole, *map(_proposal, others), *none, *_passed_over(facts))
     held = len(facts.operator.graph.distinct) <= MOST_WITH_OTHERS
     return replace(result, proposals=listed, take=take if held else None)
 

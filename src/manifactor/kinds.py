@@ -561,8 +561,10 @@ def by_roots(model: Model, operator: Operator, facts: Facts, tried: Earlier) -> 
     renewed = facts.renewed(operator)
     candidates = facts.search(renewed, only_likely=True)
     best = likeliest(candidates) if candidates else None
-    likely = best is not None and (best.is_likely or not facts.is_free)
-    if best is not None and likely and len(best.factors) > 1 and not best.failed:
+    if best is None or len(best.factors) < 2:
+        return
+    # Where the probability is not known, all tests must be passed.
+    if best.is_likely if facts.is_free else not best.failed:
         alike = facts.conclude(renewed, candidates).evidence.symmetries
         yield replace(best, model=model.name, alike=alike)
 
@@ -639,7 +641,7 @@ def _of_roots(facts: Facts, tried: Earlier) -> Operator | None:
     verdict = facts.conclude(facts, tried).evidence.verdict if facts.may_be_counts else ""
     if verdict not in ("partial", "none"):
         return None
-    why = f'square roots pass the tests of a product; the columns themselves are "{verdict}"'
+    why = f'square roots are likelier to be a product; the columns themselves are "{verdict}"'
     return facts.diffuse({"transformation": Choice("sqrt", why)})
 
 

@@ -45,11 +45,15 @@ def test_a_candidate_is_chosen_with_its_evidence_and_places(vase, tmp_path):
     assert chosen.transform(X[:5]).shape[0] == 5
     # The estimator itself stays as it is, and the table is the same.
     assert fit.candidates_[0].model != listed.model
-    assert chosen.candidates_ is fit.candidates_
+    assert str(chosen.candidates_) == str(fit.candidates_)
     assert chosen.choose(0).evidence_.tests == fit.evidence_.tests
     # It is saved and loaded like all others.
     save(chosen, tmp_path / "chosen.npz")
-    assert load(tmp_path / "chosen.npz").evidence_.probability == chosen.evidence_.probability
+    loaded = load(tmp_path / "chosen.npz")
+    assert loaded.evidence_.probability == chosen.evidence_.probability
+    assert str(loaded.candidates_) == str(fit.candidates_)
+    with pytest.raises(ValueError, match="can be chosen only where it was found"):
+        loaded.choose(1)
 
 
 def test_what_cannot_be_chosen_is_refused_in_words(vase, tmp_path):

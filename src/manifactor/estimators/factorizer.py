@@ -326,6 +326,11 @@ class ManifoldFactorizer(SpectralEstimator):
         fresh._frame, fresh._precision, fresh._moves = drawn.frame, drawn.precision, drawn.moves
         return fresh, result.warned
 
+    @property
+    def candidates_(self) -> Proposals:
+        """What was proposed, as a table: the result, then the others, likeliest first."""
+        return Proposals(self.factorization_.proposals)
+
     def choose(self, k: int) -> Self:
         """Return a copy of the estimator whose result is candidate `k` of `candidates_`.
 
@@ -365,7 +370,6 @@ class ManifoldFactorizer(SpectralEstimator):
     sum_: Sum | None = read_off("factorization_.sum")
     evidence_: Evidence = read_off("factorization_.evidence")
     verdict_: str = read_off("evidence_.verdict")
-    candidates_: Proposals = read_off("factorization_.proposals")
     splits_: tuple[Split, ...] = read_off("factorization_.splits")
     triplets_: Triplets | None = read_off("factorization_.triplets")
     cut_: Cut | None = read_off("factorization_.cut")

@@ -36,6 +36,8 @@ VERDICTS = {
     "one factor": "One factor was found: the data are {curve}, apart from noise.",
     "none": "No independent factors were found: {why}.",
 }
+# Of factors that were asked for, or chosen.
+UNLIKELY = "{count} factors are shown, {shapes}, but they are more likely wrong than right: {why}."
 ANSWERS = {
     "one factor": "No independent factors were found: the data are one factor, {shapes}.",
     "no product": (
@@ -212,6 +214,8 @@ class Evidence(Tested):
         if self.found:
             return self.found
         said = VERDICTS[self.verdict] if self.verdict != "none" else ANSWERS[self.answer]
+        if self.verdict == "partial" and self.probability < CRITERIA["probability"].limit:
+            said = UNLIKELY
         if self.fails("factors asked for"):
             said = "The data are taken as one factor, as was asked for: {shapes}."
         elif self.fails("directions"):
@@ -370,8 +374,11 @@ class Evidence(Tested):
         """A sentence on how often such results are right; "" where that is no question."""
         if self.known.columns:
             return f"Do not rely on it yet. {_sentence(self.details)}"
-        unknown = self.answer == "cannot tell" or self.fails("factors asked for", "directions")
-        if self.found or unknown:
+        if self.found or self.fails("factors asked for", "directions"):
+            return ""
+        if self.answer == "cannot tell" and np.isfinite(self.probability):
+            return f"Data like these were one factor in {percent(self.probability)} of problems."
+        if self.answer == "cannot tell":
             return ""
         if self.fails("samples"):
             return "It is not sure: there are too few samples to tell."
@@ -484,7 +491,7 @@ def percent(share: float) -> str:
     >>> percent(0.997), percent(0.714), percent(0.0), percent(NOT_MEASURED)
     ('99 %', '71 %', '1 %', '')
     """
-    return "" if np.isnan(share) else f"{np.clip(round(100 * share), 1, 99)} %"
+    return "" if np.isnan(share) else f"{np.clip(int(100 * share + 1e-9), 1, 99)} %"
 
 
 def in_quotes(name: str) -> str:

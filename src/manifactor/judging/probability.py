@@ -234,7 +234,7 @@ class Trees:
     @cached_property
     def shortcomings(self) -> list[str]:
         """Names of the inputs that are tests."""
-        return [name for name in self.names if name in CRITERIA]
+        return [str(name) for name in self.names if name in CRITERIA]
 
 
 @cache
@@ -256,12 +256,14 @@ def is_unlike(part: str, inputs: Mapping[str, float]) -> bool:
     return trees_of(part).is_unlike(inputs, ("samples", "dimension", "columns"))
 
 
-def costs(part: str, inputs: Mapping[str, float]) -> list[tuple[str, float]]:
+def costs(
+    part: str, inputs: Mapping[str, float], now: float | None = None
+) -> list[tuple[str, float]]:
     """Return the tests that cost a result most, and how probable it would be without each.
 
-    At most three, which cost a fiftieth or more.
+    At most three, which cost a fiftieth or more of what is said `now`.
     """
-    trees, now = trees_of(part), probability(part, inputs)
+    trees, now = trees_of(part), probability(part, inputs) if now is None else now
     row = trees.row(inputs)
     numbers = {name: number for number, name in enumerate(trees.names)}
     without = {}

@@ -908,9 +908,8 @@ MEASURES: tuple[Measure, ...] = (
         "probability",
         0.5,
         "one factor: how often the likeliest division into several factors is right, by its tests",
-        "no division into several factors is likely, and one factor is not either: the likeliest "
-        "division, into {shapes}, is right in {value:.0%} of random problems with such tests "
-        "(`choose(1)` shows it)",
+        "no division into several factors is likely: the likeliest one, into {shapes}, is right in "
+        "{value:.0%} of random problems with such tests (`choose(1)` shows it)",
         AS_ONE_RATED.format(11, 21),
         answer="cannot tell",
         of=lambda c, f: Measurement(c.instead.probability, words={"shapes": _shapes_of(c.instead)}),

@@ -102,7 +102,9 @@ def evidence_of(
         curve=curve,
         probability=right,
         probabilities=parts,
-        costs=() if np.isnan(right) or not several else tuple(costs("right", candidate.inputs)),
+        costs=()
+        if np.isnan(right) or not several
+        else tuple(costs("right", candidate.inputs, right)),
         shapes=tuple(factor.shape for factor in factors),
     )
     none = said == "none" and facts.n_asked != 1

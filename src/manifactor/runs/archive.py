@@ -42,9 +42,9 @@ ARCHIVE_VERSION = 8
 READABLE_VERSIONS = range(OLDEST_VERSION, ARCHIVE_VERSION + 1)
 FORMAT = "manifactor"
 # Fields that live in memory only: a search tree, functions on a device, settings, which the
-# estimator's parameters give back, moves that a fit has tested its factors by, and what was tried.
+# estimator's parameters give back, moves that a fit has tested its factors by, and other results.
 UNSAVED = {"search", "resident", "settings", "path", "lagged"}
-UNSAVED |= {"proposals", "take", "drawn", "warned"}
+UNSAVED |= {"take", "drawn", "warned"}
 CSR_PARTS = ("data", "indices", "indptr")
 ESTIMATORS = {cls.__name__: cls for cls in (DiffusionMap, ManifoldFactorizer)}
 # What an archive sets on an estimator, beside its parameters, and of which type.
