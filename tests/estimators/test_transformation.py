@@ -62,12 +62,12 @@ def test_distances_have_no_columns_to_transform(torus):
 @pytest.mark.slow
 def test_the_square_root_of_counts_is_taken_by_itself_if_it_makes_them_a_product():
     X = draw(12, family="counts", n_samples=700).X
-    fit = ManifoldFactorizer(random_state=7).fit(X)
-    assert (fit.verdict_, fit.n_factors_) == ("product", 2)
+    fit = ManifoldFactorizer(sense="geometry", random_state=7).fit(X)
+    assert fit.n_factors_ == 2
     chosen = fit.choices_["transformation"]
     assert chosen.value.name == "sqrt"
-    assert 'the columns themselves are "none"' in chosen.why
-    asked = ManifoldFactorizer(transformation="sqrt", random_state=7).fit(X)
+    assert 'the columns themselves are "partial"' in chosen.why
+    asked = ManifoldFactorizer(transformation="sqrt", sense="geometry", random_state=7).fit(X)
     np.testing.assert_array_equal(asked.transform(X[:5]), fit.transform(X[:5]))
     # What is not a product either way stays as it is.
     shuffled = np.random.default_rng(0).permuted(X, axis=0)

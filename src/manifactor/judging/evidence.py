@@ -399,7 +399,7 @@ class Evidence(Tested):
             sentences = [_sentence(f"{failed} of {total} tests failed: {self.reason}")]
         if self.verdict in ("product", "separable") and not failed:
             sentences.append(SENSES.get(self.sense, ""))
-        if self.verdict == "separable" and self.warp is not None:
+        if self.n_factors > 1 and self.warp is not None:
             sentences.append(str(self.warp))
         sentences += [*self._symmetries_in_words(), *self._terms_in_words()]
         sentences += [*self._costs_in_words(), *self._numbers_in_words(), _sentence(self.details)]

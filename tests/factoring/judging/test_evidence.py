@@ -269,10 +269,11 @@ def test_irreducible_data_are_called_so(shape, reason, last):
 def test_a_product_is_called_one_and_a_twisted_product_never(shape, verdict):
     X, _ = datasets.sample(shape, 700, random_state=0)
     evidence = ManifoldFactorizer(sense="geometry", random_state=0).fit(X).evidence_
-    assert evidence.verdict == verdict
     assert [test.name for test in evidence.tests] == [*PRODUCT, "certainty"]
     twisted = evidence.fails("completeness", "twist", "modulation")
     assert twisted == (verdict == "partial")
+    # One model alone says less than several that agree.
+    assert (evidence.probability > 0.8) == (verdict == "product")
     assert 0 <= evidence.null < 1
 
 
