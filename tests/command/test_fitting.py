@@ -100,7 +100,7 @@ def test_chosen_and_scaled_columns_show_the_product_and_place_other_tables(
     table, folder, capsys, undrawn
 ):
     assert manifactor("fit a.csv --drop id,3-4 --standardise --out run") == 0
-    assert "Verdict: product" in capsys.readouterr().out
+    assert "Two factors were found, two intervals" in capsys.readouterr().out
     record = record_of(folder / "run")
     assert record["columns"]["names"] == ["length", "width"]
     assert record["reproduce"].endswith("a.csv --drop id,3-4 --standardise")

@@ -103,6 +103,7 @@ def estimated(state, deviation, rng):
     return known * (state + deviation * rng.normal(size=len(state)))
 
 
+@pytest.mark.medium
 def test_states_that_prefer_some_views_are_told_from_those_that_do_not(particles, rng):
     height = np.abs(view_directions(particles.angles)[:, 2])
     score = (height - height.mean()) / height.std()

@@ -22,6 +22,7 @@ def vase():
         return ManifoldFactorizer(random_state=0).fit(X), X, truth
 
 
+@pytest.mark.medium
 def test_candidates_are_listed_the_result_first_then_the_likeliest(vase):
     fit, *_ = vase
     first, *others = fit.candidates_
@@ -34,6 +35,7 @@ def test_candidates_are_listed_the_result_first_then_the_likeliest(vase):
     assert "an interval and a circle" in lines[1]
 
 
+@pytest.mark.medium
 def test_a_candidate_is_chosen_with_its_evidence_and_places(vase, tmp_path):
     fit, X, truth = vase
     chosen = fit.choose(1)
@@ -56,6 +58,7 @@ def test_a_candidate_is_chosen_with_its_evidence_and_places(vase, tmp_path):
         loaded.choose(1)
 
 
+@pytest.mark.medium
 def test_what_cannot_be_chosen_is_refused_in_words(vase, tmp_path):
     fit, *_ = vase
     with pytest.raises(ValueError, match="`k` must"):
@@ -68,6 +71,7 @@ def test_what_cannot_be_chosen_is_refused_in_words(vase, tmp_path):
         replace(fit.factorization_, proposals=listed).choose(len(listed) - 1)
 
 
+@pytest.mark.medium
 @pytest.mark.filterwarnings("ignore")
 def test_none_hides_no_division():
     X = np.random.default_rng(0).normal(size=(400, 3)) ** 3

@@ -227,6 +227,7 @@ def test_shares_of_columns_add_up_to_one(kind, found):
     np.testing.assert_allclose(total, 1)
 
 
+@pytest.mark.medium
 def test_a_fit_is_the_same_after_it_was_saved_or_pickled(found, tmp_path):
     fit, X = found
     save(fit, tmp_path / "fit.npz")

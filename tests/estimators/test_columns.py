@@ -98,6 +98,7 @@ def test_it_is_never_advised_to_leave_out_all_columns_that_vary(constant):
     assert suspicious_columns(X**2) == {}
 
 
+@pytest.mark.medium
 def test_a_fit_that_finds_no_product_warns_of_columns_and_the_evidence_says_so(rng):
     X = np.c_[rng.uniform(size=(400, 2)), np.arange(400)]
     table = pandas.DataFrame(X, columns=["x", "y", "id"])

@@ -65,6 +65,7 @@ def test_functions_are_the_switches(found, states):
     assert (correlation - np.diag(np.diag(correlation))).max() < 0.05
 
 
+@pytest.mark.medium
 def test_time_scales_are_in_units_of_times_and_in_seconds_of_dates(columns, found):
     halved = count_subsystems(columns, times=0.5 * np.arange(N))
     assert halved.lag == 0.5
@@ -100,6 +101,7 @@ def test_noise_that_a_slanted_mixture_shares_is_no_dependence(states):
     assert count_subsystems(mixed + noise).number == 2
 
 
+@pytest.mark.medium
 def test_switches_without_noise_or_columns_to_spare_are_counted(states):
     assert count_subsystems(states).number == 4
     doubled = np.hstack([states, states[:, :2], np.ones((N, 1))])

@@ -57,6 +57,7 @@ def test_a_bent_map_is_undone_and_its_fit_is_saved_and_places_new_samples(rng, t
     np.testing.assert_allclose(load(tmp_path / "fit.npz").transform(X[1200:]), places)
 
 
+@pytest.mark.medium
 def test_components_of_a_gaussian_cloud_are_refused_as_halves_of_it_show_others(rng):
     X = rng.normal(size=(1000, 3)) @ rng.normal(size=(3, 4))
     with pytest.raises(NothingFoundError, match="no components are independent"):

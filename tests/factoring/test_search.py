@@ -174,6 +174,7 @@ def test_a_model_that_cannot_be_solved_is_passed_over_and_listed(tried, error):
         tried(**dict.fromkeys((name.replace(" ", "_") for name in MODELS), unsolved))
 
 
+@pytest.mark.medium
 def test_what_was_passed_over_is_listed_with_its_reason(monkeypatch):
     def unsolved(*_):
         raise ArpackError(-9)
@@ -211,6 +212,7 @@ def test_the_tests_of_places_pass_on_a_square_and_skew_has_slack_for_few_samples
     assert places.skew(square.placed).value < 0.15
 
 
+@pytest.mark.medium
 def test_copies_of_samples_change_nothing_that_is_measured_of_places(rng):
     points = rng.uniform(size=(600, 2))
     found = []

@@ -81,6 +81,7 @@ def project(tmp_path):
     return Project.made(tmp_path, contents)
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("name", ["x.csv", "run/run.json"])
 def test_a_case_is_damaged_in_the_same_way_every_time(project, name):
     def damaged(seed):

@@ -66,6 +66,7 @@ def test_a_longer_lag_is_taken_where_noise_would_outweigh_steps(path, rng):
     assert off[0] < 0.9 * off[1]
 
 
+@pytest.mark.medium
 def test_moves_that_never_outweigh_noise_are_warned_of(rng):
     X = seen(latents(3000, rng, steps=(0.002, 0.003))) + 0.05 * rng.normal(size=(3000, 3))
     (warned,) = trajectory(X).measured(X[::10], None).warned
@@ -73,6 +74,7 @@ def test_moves_that_never_outweigh_noise_are_warned_of(rng):
     assert "outweigh" in warned.message
 
 
+@pytest.mark.medium
 def test_a_step_across_a_break_is_not_a_step(path):
     _, X = path
     jumping = np.concatenate([X[:4000], X[6000:]])

@@ -63,6 +63,7 @@ def test_levels_on_a_circle_are_found_and_named(levels):
     assert any(len(set((step - sign * level) % 8)) == 1 for sign in (1, -1))
 
 
+@pytest.mark.medium
 def test_new_samples_lie_on_the_level_of_their_nearest(levels, tmp_path):
     X, _, _, fit = levels
     at = fit.transform(X + 1e-4)

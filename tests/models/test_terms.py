@@ -31,6 +31,7 @@ def test_gaussians_of_different_widths_are_told_apart(rng, sd):
     assert 0 < found.axes_error < 0.1
 
 
+@pytest.mark.medium
 def test_a_factor_thirty_times_weaker_is_found(rng):
     angle, t = rng.uniform(0, 2 * np.pi, size=800), rng.uniform(size=800)
     X = np.column_stack([10 * ring(angle), t])

@@ -22,6 +22,7 @@ def near_turn(X, axis):
     return find_turn(X, field, np.ones(len(X)))
 
 
+@pytest.mark.medium
 def test_the_axis_of_an_uneven_cone_is_found(rng):
     tilt = Rotation.from_rotvec([0.4, 0.3, 0.0])
     X, axis = tilt.apply(frustum(rng, 2000)), tilt.apply([0, 0, 1])

@@ -28,6 +28,7 @@ def test_extension_reproduces_training_functions_with_copies_and_bridges(rng):
     np.testing.assert_allclose(fit.transform(X), fit.spectrum_.functions[:, 1:], atol=1e-6)
 
 
+@pytest.mark.medium
 def test_extension_is_close_to_the_truth_at_new_samples():
     X, (angle, _) = datasets.sample("torus", 3000, random_state=0)
     fit = DiffusionMap(3, random_state=0).fit(X[:2000])

@@ -133,6 +133,7 @@ def test_refining_drops_what_points_elsewhere_unless_blocks_are_unions():
     assert apart[1].shape[1] < together[1].shape[1]
 
 
+@pytest.mark.medium
 def test_one_block_needs_no_refining_and_one_that_is_empty_afterwards_leaves_nothing(square):
     geometry, (first, second), _ = square
     (refined,) = refine(geometry, [first])

@@ -107,6 +107,7 @@ def test_a_selection_is_that_of_a_run_in_one_table(placed, tmp_path):
     np.testing.assert_array_equal(pq.read_table(out)["sample"].to_numpy(), samples)
 
 
+@pytest.mark.medium
 def test_a_missing_or_damaged_part_is_named(placed):
     last = placed / "coordinates" / "part-00002.parquet"
     last.write_bytes(b"")

@@ -42,6 +42,7 @@ def test_samples_without_noise_stay_where_they_are(ring):
     np.testing.assert_allclose(found, clean, atol=1e-2)
 
 
+@pytest.mark.medium
 def test_denoising_does_not_depend_on_axes_or_units(ring):
     _, noisy, covariance = ring
     angle = 0.7
@@ -83,6 +84,7 @@ def test_what_a_spread_tells_is_the_likelihood_of_samples_with_and_without_it():
     np.testing.assert_allclose(told.linear, samples @ np.linalg.inv(noise + spread))
 
 
+@pytest.mark.medium
 def test_the_spread_of_points_is_found_beyond_the_noise_of_samples():
     rng = np.random.default_rng(1)
     spread, middle = np.array([[1, 0.5], [0.5, 2]]), np.array([3.0, -2.0])

@@ -18,6 +18,7 @@ def test_a_family_draws_samples_with_their_truths_and_the_same_ones_again(family
     assert not (problem.is_product and len(problem.truth) == 1)
 
 
+@pytest.mark.medium
 def test_conditions_are_as_wide_as_they_are_said_to_be():
     rng = np.random.RandomState(0)
     drawn = [draw_conditions(rng) for _ in range(1000)]

@@ -115,6 +115,7 @@ with claims:
 """
 
 
+@pytest.mark.medium
 def test_an_output_that_another_process_writes_is_refused_until_it_is_killed(tmp_path):
     command = [sys.executable, "-c", OWNER]
     pipe = subprocess.PIPE

@@ -74,6 +74,7 @@ def test_an_offset_of_each_image_and_the_scale_of_all_change_nothing(simulation,
     np.testing.assert_allclose(*np.abs([shifted.samples[:, 0], plain.samples[:, 0]]), atol=0.05)
 
 
+@pytest.mark.medium
 def test_many_images_are_projected_a_block_at_a_time(simulation, plain, monkeypatch):
     monkeypatch.setattr(module, "LEARNING_BYTES", 4 * plain.how["n_coefficients"] * (N - 1))
     source = ImageArray(simulation.images, PIXEL, block_bytes=100 * 4 * SIZE**2)

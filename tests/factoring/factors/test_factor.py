@@ -43,6 +43,7 @@ def test_the_ends_of_an_interval_are_where_its_samples_end():
     np.testing.assert_allclose(coordinate, t, atol=5e-3)
 
 
+@pytest.mark.medium
 @given(turn=st.floats(0, 2 * np.pi))
 @settings(max_examples=8)
 def test_a_rotation_inside_the_eigenspace_of_a_circle_only_shifts_the_angle(turn):

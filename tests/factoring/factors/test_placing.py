@@ -81,6 +81,7 @@ def test_noise_of_many_columns_is_drawn_in_their_principal_components(rng):
     np.testing.assert_allclose(np.cov(drawn.T), expected, atol=0.02)
 
 
+@pytest.mark.medium
 def test_a_sample_behind_an_outlier_lies_where_the_outlier_lies():
     X = ring(np.linspace(0, 2 * np.pi, 400, endpoint=False))
     fit = ManifoldFactorizer(random_state=0).fit(np.vstack([X, [[30.0, 0.0]]]))

@@ -46,7 +46,7 @@ def inputs(sampling=MANY, confidence=1.0, agreement=Agreement((0.99,)), **values
 @pytest.mark.parametrize("part", ["right", "true", "factor"])
 def test_a_larger_shortcoming_never_makes_a_result_likelier(rng, part):
     trees = trees_of(part)
-    rows = rng.uniform(trees.lowest, trees.highest, size=(200, len(trees.names)))
+    rows = rng.uniform(trees.lowest, trees.highest, size=(30, len(trees.names)))
     falling = {*trees.shortcomings, "disagreement", "uncertainty of coordinates", "own leakage"}
     for number in np.flatnonzero(np.isin(trees.names, [*falling])):
         worse = rows.copy()

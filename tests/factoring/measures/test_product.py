@@ -74,6 +74,7 @@ def test_a_direction_that_no_factor_tells_is_measured_and_noise_is_not(rng):
     assert left_by(factors, flat[:20]).direction == 0
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("by_column", [np.ones(10), np.linspace(0.2, 1, 10)])
 @pytest.mark.parametrize("n", [400, 3000])
 def test_noise_hides_no_direction_and_is_none(rng, n, by_column):
@@ -88,6 +89,7 @@ def test_noise_hides_no_direction_and_is_none(rng, n, by_column):
     assert left_by(factors, noisy + 0.5 * further).direction > 0.25
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("columns", [3, 10, 30])
 def test_the_width_of_a_noisy_circle_is_no_factor_and_a_small_interval_is_one(rng, columns):
     angle = rng.uniform(0, 2 * np.pi, size=2000)

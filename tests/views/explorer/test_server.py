@@ -213,6 +213,7 @@ def test_bad_requests_get_one_sentence(port, name, body, words):
     assert words in found["error"]
 
 
+@pytest.mark.medium
 def test_a_name_is_written_whole_or_not_at_all_and_told_to_everyone(
     torus_run, tmp_path, monkeypatch
 ):
