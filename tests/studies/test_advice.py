@@ -48,5 +48,5 @@ def test_the_study_counts_what_came_of_each_piece_of_advice(tmp_path, monkeypatc
 def test_what_a_fit_advises_is_followed_and_so_is_what_it_once_advised():
     found = advice.record(11, family="bodies")  # uneven samples of one factor
     assert found["verdict"] == "none"
-    assert {each["advice"] for each in found["followed"]} == {"(evenness)"}
+    assert "(evenness)" in {each["advice"] for each in found["followed"]}
     assert {each["way"] for each in found["followed"]} >= {"ranks", "thinned"}

@@ -79,7 +79,7 @@ def test_what_a_number_does_is_counted_and_an_error_is_an_answer(sensitivity):
     pairs = [(Case("cheap", "square", n=400), 0)]
     before = [sensitivity.outcome(*pair) for pair in pairs]
     assert before == [(True, "product")]
-    strict = variation(sensitivity, "CRITERIA", "agreement", 5.0)
+    strict = variation(sensitivity, "CRITERIA", "certainty", 5.0)
     record = sensitivity.compared(strict, before, sensitivity.outcomes(pairs, strict))
     # The coordinates stay right: only the verdict changes.
     assert (record["gained"], record["lost"], record["verdicts"]) == (0, 0, 1)
