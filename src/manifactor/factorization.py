@@ -43,9 +43,13 @@ class Proposal:
     measured: dict[str, float] = field(default_factory=dict)
     why_not: str = ""
 
+    @property
+    def shapes(self) -> str:
+        """Shapes of the factors in words."""
+        return shapes_in_words([IN_WORDS[each] for each in self.topologies])
+
     def __str__(self) -> str:
-        shapes = shapes_in_words([IN_WORDS[each] for each in self.topologies])
-        return f"{percent(self.probability):>5}  {self.model:16}  {shapes or self.why_not}"
+        return f"{percent(self.probability):>5}  {self.model:16}  {self.shapes or self.why_not}"
 
 
 IN_WORDS = {"interval": "an interval", "circle": "a circle", "other": "a surface"}
@@ -132,6 +136,8 @@ class Factorization(PickledFields):
 
     def choose(self, k: int) -> "Factorization":
         """Return the result of number `k` of `proposals`, with its own evidence."""
+        if k != 0 and len(self.proposals) < 2:
+            raise ValueError(f"`k` must be 0, as nothing else was proposed; got {k!r}.")
         k = require_count("k", k, low=0, high=max(len(self.proposals) - 1, 0))
         if self.take is None:
             if k == 0:

@@ -76,7 +76,11 @@ def describe(record: dict, fit: ManifoldFactorizer) -> dict[str, Section]:
         Section("verdict", verdict),
         Section("warnings", warnings),
         Section("samples", [_samples_sentence(record, fit)]),
-        Section("evidence", [explanation], [_tests_table(evidence), _leakage_table(evidence)]),
+        Section(
+            "evidence",
+            [explanation],
+            [_tests_table(evidence), _leakage_table(evidence), _candidates_table(fit)],
+        ),
         _properties(record),
         Section("preparation"),
         Section("findings"),
@@ -86,6 +90,16 @@ def describe(record: dict, fit: ManifoldFactorizer) -> dict[str, Section]:
     ]
     added = [section for addition in additions() for section in addition.about(record, fit)]
     return {section.name: section for section in (*own, *added)}
+
+
+def _candidates_table(fit: ManifoldFactorizer) -> Table:
+    """Return what was proposed beside the result, which is its first row."""
+    rows = [
+        (str(k), percent(each.probability), each.model, each.shapes or each.why_not)
+        for k, each in enumerate(fit.candidates_)
+    ]
+    header = ("number", "right", "model", "factors")
+    return Table("All that was proposed", header, rows if len(rows) > 1 else ())
 
 
 def sentences(sections: Mapping[str, Section], *about: str) -> list[str]:
