@@ -1,8 +1,8 @@
 """How often results are right, learnt from records of random problems: the judge of the package.
 
-``python -m studies.judgement --records FILE.jsonl.xz ...`` reads what `studies.proposals` has
-written and makes boosted trees, whose arrays are `judge.npz` of `manifactor.judging`, and a report
-on problems of families that the trees were not learnt from.
+``python -m studies.judgement --records studies/problems.jsonl.xz`` reads what `studies.proposals`
+has written and makes boosted trees, whose arrays are `judge.npz` of `manifactor.judging`, and a
+report on problems of families that the trees were not learnt from.
 """
 
 import io
