@@ -58,3 +58,14 @@ def test_particles_that_are_removed_cost_only_their_own_file(samples, tmp_path, 
     assert any("particles.star of the run was not written" in text for text in texts)
     assert read_run(tmp_path / "run")[0]["particles"] == str(star)
     assert not (tmp_path / "run" / "particles.star").exists()
+
+
+def test_a_run_that_a_killed_command_had_moved_away_is_put_back_where_it_is_read(tmp_path):
+    out = tmp_path / "run"
+    out.mkdir()
+    for name in ("run.json", "factorization.npz"):
+        (out / name).write_text("{}")
+    out.rename(tmp_path / ".run.old.abcdefgh")
+    with pytest.raises(ValueError, match=r"run\.json"):
+        read_run(out)  # it is there again, and is not a record
+    assert (out / "run.json").is_file()

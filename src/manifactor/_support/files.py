@@ -130,6 +130,14 @@ def clear_leftovers(place: Path) -> None:
             remove(left)
 
 
+def put_back(place: Path) -> None:
+    """Put an output back that a killed command had moved away, if nothing is in its place."""
+    left = place.parent.glob(glob.escape(f".{place.name}.old") + ".????????")
+    if not os.path.lexists(place) and any(left):
+        with hold(place):
+            pass
+
+
 def name_beside(place: Path, state: str) -> Path:
     """Return a free name beside an output: a rename is atomic within one file system only."""
     return place.with_name(f".{place.name}.{state}.{os.urandom(4).hex()}")

@@ -16,7 +16,14 @@ import sklearn
 
 from manifactor._support import __version__
 from manifactor._support.errors import extra, warn_caller
-from manifactor._support.files import hold, require_place, whole_folder, write_bytes, write_whole
+from manifactor._support.files import (
+    hold,
+    put_back,
+    require_place,
+    whole_folder,
+    write_bytes,
+    write_whole,
+)
 from manifactor._support.workers import Here, Workers, ignored
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.estimators.factorizer import Locator
@@ -213,6 +220,7 @@ def read_run(folder) -> tuple[dict, ManifoldFactorizer]:
 
 def read_record(folder: Path) -> dict:
     """Return what run.json of a run folder says."""
+    put_back(folder)
     if not is_run(folder):
         missing = " It does not exist: check its name, or run `manifactor fit` first."
         hint = "" if folder.exists() else missing
