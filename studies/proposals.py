@@ -16,7 +16,6 @@ from argparse import ArgumentParser
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
-from itertools import combinations
 from multiprocessing import TimeoutError as Late
 from multiprocessing import get_context
 from pathlib import Path
@@ -27,7 +26,7 @@ from threadpoolctl import threadpool_limits
 
 from manifactor._support.files import write_bytes
 from manifactor._support.stages import Stages
-from manifactor.factorize import facts_of, is_sure, rated
+from manifactor.factorize import agreement_of, facts_of, is_sure, rated
 from manifactor.factors.factor import Factor
 from manifactor.judging.candidate import Candidate, Facts, likeliest
 from manifactor.judging.table import CRITERIA
@@ -35,7 +34,7 @@ from manifactor.kinds import MODELS, NOTHING, whole_factor
 from manifactor.operators.operator import DiffusionSettings
 from manifactor.samples import Samples
 from manifactor.settings import FactoringSettings
-from manifactor.statistics import Measurement, distinct_rows, leaves_noise, matched_r2, random_rows
+from manifactor.statistics import Measurement, distinct_rows, leaves_noise
 from studies.labels import Truths
 from studies.mixture import Problem, draw
 from studies.running import exit_code
@@ -180,18 +179,10 @@ def _of_whole(found: Sequence[Factor], facts: Facts, truths: Truths) -> dict:
 def _of_candidates(everything: Sequence[tuple[Candidate, bool]], truths: Truths) -> dict:
     """Everything that is known of candidates, and how far they agree: R^2 of factors, matched."""
     candidates = [each for each, _ in everything]
-    r2 = np.full((len(candidates), len(candidates)), np.nan)
-    places = [
-        [factor.embedding[random_rows(len(factor.embedding), 1000)] for factor in each.factors]
-        for each in candidates
-    ]
-    for i, j in combinations(range(len(places)), 2):
-        if len(places[i]) > 1 and len(places[j]) > 1:
-            r2[i, j] = r2[j, i] = matched_r2(places[i], places[j])
     told = [
         {"by default": by_default, **_of_candidate(each, truths)} for each, by_default in everything
     ]
-    return {"candidates": told, "agreement": rounded(r2)}
+    return {"candidates": told, "agreement": rounded(agreement_of(candidates))}
 
 
 def _of_candidate(candidate: Candidate, truths: Truths) -> dict:

@@ -13,7 +13,7 @@ from manifactor._support.workers import PickledFields
 from manifactor.factors.factor import Factor
 from manifactor.factors.inversion import PlaceSpace, choose_window, even_steps, values_at
 from manifactor.factors.placing import ByFunctions, Locate, Placed, place_blocks
-from manifactor.judging.evidence import Evidence, percent, shapes_in_words
+from manifactor.judging.evidence import CURVES, Evidence, percent, shapes_in_words
 from manifactor.models.moves.integration import Integrated
 from manifactor.models.moves.motion import MarkovModel, markov_model
 from manifactor.models.moves.paths import Pairs
@@ -25,6 +25,7 @@ from manifactor.operators.operator import Operator
 from manifactor.samples import Samples
 from manifactor.statistics import NOT_MEASURED
 
+IN_WORDS = {**CURVES, "other": "a surface"}
 # Results of more samples do not hold the others that were proposed.
 MOST_WITH_OTHERS = 100_000
 
@@ -50,9 +51,6 @@ class Proposal:
 
     def __str__(self) -> str:
         return f"{percent(self.probability):>5}  {self.model:16}  {self.shapes or self.why_not}"
-
-
-IN_WORDS = {"interval": "an interval", "circle": "a circle", "other": "a surface"}
 
 
 class Proposals(tuple[Proposal, ...]):

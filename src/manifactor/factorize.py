@@ -220,44 +220,37 @@ def is_sure(candidate: Candidate) -> bool:
 
 def rated(tried: Sequence[Candidate], facts: Facts, *, alone: bool = False) -> list[Candidate]:
     """Return candidates with their probabilities, each beside the others of the same samples."""
-    own = [each for each in tried if each.facts is facts]
     if not facts.is_free:
         return [*tried]
-    r2 = {} if alone else agreement_of(own)
-    agreed = [
-        {j: value for pair, value in r2.items() if k in pair for j in pair - {k}}
-        for k in range(len(own))
-    ]
+    own = [each for each in tried if each.facts is facts]
+    r2 = np.full((len(own), len(own)), np.nan) if alone else agreement_of(own)
     said = [
-        with_probability(each, Agreement(tuple(r2.values())))
-        for each, r2 in zip(own, agreed, strict=True)
+        with_probability(each, Agreement(tuple(row[~np.isnan(row)])))
+        for each, row in zip(own, r2, strict=True)
     ]
     # Candidates with the same coordinates are right together.
-    alike = [[k, *(j for j, value in r2.items() if value >= SAME)] for k, r2 in enumerate(agreed)]
-    lifted = iter(
-        replace(
-            said[k],
-            probability=max(said[j].probability for j in same),
-            true=max(said[j].true for j in same),
-        )
-        for k, same in enumerate(alike)
-    )
+    same = [[said[j] for j in np.flatnonzero(row >= SAME)] for row in r2]
+    lifted = iter(_as_likely_as(each, others) for each, others in zip(said, same, strict=True))
     return [next(lifted) if each.facts is facts else each for each in tried]
 
 
-def agreement_of(candidates: Sequence[Candidate]) -> dict[frozenset[int], float]:
-    """Return how far the factors of candidates of different models agree, by pairs of numbers."""
+def _as_likely_as(candidate: Candidate, others: Sequence[Candidate]) -> Candidate:
+    probability, true = np.max([(c.probability, c.true) for c in (candidate, *others)], axis=0)
+    return replace(candidate, probability=float(probability), true=float(true))
+
+
+def agreement_of(candidates: Sequence[Candidate]) -> np.ndarray:
+    """Return how far the factors of candidates agree, (n, n): R^2, nan where there are not two."""
     # A thousand samples tell whether two factors are the same.
     places = [
         [factor.embedding[random_rows(len(factor.embedding), 1000)] for factor in each.factors]
         for each in candidates
     ]
-    several = [k for k, each in enumerate(candidates) if len(each.factors) > 1]
-    return {
-        frozenset((i, j)): matched_r2(places[i], places[j])
-        for i, j in combinations(several, 2)
-        if candidates[i].model != candidates[j].model
-    }
+    r2 = np.full((len(places), len(places)), np.nan)
+    for i, j in combinations(range(len(places)), 2):
+        if len(places[i]) > 1 and len(places[j]) > 1:
+            r2[i, j] = r2[j, i] = matched_r2(places[i], places[j])
+    return r2
 
 
 def _error_of_count(facts: Facts) -> NothingFoundError:

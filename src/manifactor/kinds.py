@@ -564,7 +564,8 @@ def by_roots(model: Model, operator: Operator, facts: Facts, tried: Earlier) -> 
     if best is None or len(best.factors) < 2:
         return
     # Where the probability is not known, all tests must be passed.
-    if best.is_likely if facts.is_free else not best.failed:
+    passes = best.is_likely if facts.is_free else not best.failed
+    if passes:
         alike = facts.conclude(renewed, candidates).evidence.symmetries
         yield replace(best, model=model.name, alike=alike)
 

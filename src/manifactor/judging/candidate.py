@@ -379,6 +379,7 @@ def rank(candidate: Candidate, highest: float = NOT_MEASURED) -> tuple:
     return (
         candidate.is_likely,
         not probability < highest - NEARLY,
+        # A product with wrong lengths comes after "separable", before "partial".
         -[*VERDICTS].index(candidate.verdict) - 1.5 * candidate.has_wrong_lengths,
         probability,
         *(-wrong, -len(tests), -np.nan_to_num(error)),
@@ -387,13 +388,9 @@ def rank(candidate: Candidate, highest: float = NOT_MEASURED) -> tuple:
 
 def likeliest(candidates: Sequence[Candidate]) -> Candidate:
     """Return the best candidate; of equal ones, the first."""
-    highest = highest_probability(candidates)
+    division = likeliest_division(candidates)
+    highest = division.probability if division else 0.0
     return max(candidates, key=lambda candidate: rank(candidate, highest))
-
-
-def highest_probability(candidates: Sequence[Candidate]) -> float:
-    """Return the probability of the likeliest division into several factors; 0 if not known."""
-    return max((c.probability for c in candidates if not np.isnan(c.probability)), default=0.0)
 
 
 def likeliest_division(candidates: Sequence[Candidate]) -> Candidate | None:

@@ -225,12 +225,6 @@ class Trees:
             node = further
         return self.line[0] + self.line[1] * self.odds[trees, node].sum(axis=1)
 
-    def is_unlike(self, inputs: Mapping[str, float], names: Iterable[str]) -> bool:
-        """Return whether inputs lie outside of what the trees were learnt from."""
-        row = self.row(inputs)
-        far = (row < self.lowest) | (row > self.highest)
-        return bool(far[np.isin(self.names, list(names))].any())
-
     @cached_property
     def shortcomings(self) -> list[str]:
         """Names of the inputs that are tests."""
@@ -253,17 +247,17 @@ def probability(part: str, inputs: Mapping[str, float]) -> float:
 
 def is_unlike(part: str, inputs: Mapping[str, float]) -> bool:
     """Return whether samples are unlike those of the problems that the trees were learnt from."""
-    return trees_of(part).is_unlike(inputs, ("samples", "dimension", "columns"))
+    trees = trees_of(part)
+    row, asked = trees.row(inputs), np.isin(trees.names, ["samples", "dimension", "columns"])
+    return bool(((row < trees.lowest) | (row > trees.highest))[asked].any())
 
 
-def costs(
-    part: str, inputs: Mapping[str, float], now: float | None = None
-) -> list[tuple[str, float]]:
+def costs(part: str, inputs: Mapping[str, float], now: float) -> list[tuple[str, float]]:
     """Return the tests that cost a result most, and how probable it would be without each.
 
     At most three, which cost a fiftieth or more of what is said `now`.
     """
-    trees, now = trees_of(part), probability(part, inputs) if now is None else now
+    trees = trees_of(part)
     row = trees.row(inputs)
     numbers = {name: number for number, name in enumerate(trees.names)}
     without = {}

@@ -249,7 +249,7 @@ def test_dependence_that_is_significant_may_yet_be_small(p, leakage, words):
 )
 def test_irreducible_data_are_called_so(shape, reason, last):
     X, _ = datasets.sample(shape, 800, random_state=0)
-    with pytest.warns(NoProductStructureWarning, match="(No|several) independent factors"):
+    with pytest.warns(NoProductStructureWarning, match="No independent factors"):
         fit = ManifoldFactorizer(sense="geometry", random_state=0).fit(X)
     assert reason in fit.evidence_.reason
     assert (fit.verdict_, fit.n_factors_) == ("none", 1)

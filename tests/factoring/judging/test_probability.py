@@ -73,10 +73,10 @@ def test_a_product_with_good_tests_is_sure_and_bad_ones_cost_it_that():
         "right", inputs()
     )
     leaking = inputs(leakage=0.6)
-    (first, without), *_ = costs("right", leaking)
+    (first, without), *_ = costs("right", leaking, probability("right", leaking))
     assert first == "leakage"
     assert probability("right", leaking) < without <= probability("right", inputs())
-    assert costs("right", inputs()) == []
+    assert costs("right", inputs(), probability("right", inputs())) == []
 
 
 def test_less_is_said_of_samples_unlike_those_that_were_learnt_from():
