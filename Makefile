@@ -87,7 +87,7 @@ pytest: $(VENV)/.dev
 	@$(BIN)/python -m pytest -m "not gallery and not nightly"
 
 nightly: $(VENV)/.dev
-	@$(BIN)/python -m pytest -p no:doctest -m nightly tests
+	@$(BIN)/python -m pytest -p no:doctest -o addopts="-q -rs -n 2 --dist worksteal" -m nightly tests
 	@$(MAKE) --no-print-directory fuzz
 
 examples: $(VENV)/.dev # `make docs` runs them, too
