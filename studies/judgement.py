@@ -20,8 +20,9 @@ from threadpoolctl import threadpool_limits
 
 from manifactor._support.files import write_bytes
 from manifactor.judging.measure import Test
-from manifactor.judging.probability import Agreement, Sampling, Trees, of_factor, of_one, of_several
+from manifactor.judging.probability import Sampling, Trees, agreement, of_factor, of_one, of_several
 from manifactor.judging.table import CRITERIA
+from manifactor.statistics import Measurement
 from studies.calibration import diagram
 from studies.proposals import read
 from studies.running import exit_code
@@ -46,6 +47,7 @@ FALLING = {
     "wrong coordinates",
     "largest shortcoming",
     "all shortcomings",
+    "distance correlation",
 }
 RISING = {"all factors", "curve"}
 
@@ -126,20 +128,46 @@ def several_of(
 
 def _inputs_of_several(record: dict, k: int, beside: Sequence[int]) -> dict[str, float]:
     candidate = record["candidates"][k]
-    best: dict[str, float] = {}
+    best: dict[str, tuple[int, float]] = {}
     for other in beside:
-        model, r2 = record["candidates"][other]["model"], record["agreement"][k][other]
-        if model != candidate["model"] and r2 is not None:
-            best[model] = max(best.get(model, 0.0), r2)
+        own, r2 = record["candidates"][other], record["agreement"][k][other]
+        if own["model"] == candidate["model"] or r2 is None:
+            continue
+        # A result with as many factors says more.
+        found = own["n_factors"], r2
+        best[own["model"]] = max(
+            (found, best.get(own["model"], found)),
+            key=lambda each: (each[0] == candidate["n_factors"], each[1]),
+        )
+    return _inputs(candidate, [*best.values()], sampling_in(record))
+
+
+def _inputs(
+    candidate: dict, others: Sequence[tuple[int, float]], sampling: Sampling
+) -> dict[str, float]:
     return of_several(
         candidate["model"],
         candidate["sense"],
         tests_of(candidate),
         [*zip(candidate["topologies"], candidate["dimensions"], strict=True)],
         min(candidate["confidences"]),
-        Agreement(tuple(best.values())),
-        sampling_in(record),
+        agreement(candidate["n_factors"], others),
+        sampling,
+        {name: Measurement(*map(_number, each)) for name, each in candidate["numbers"].items()},
     )
+
+
+def moving_of(records: Sequence[dict]) -> list[Example]:
+    """Return the examples of several factors of moving samples."""
+    examples = []
+    for number, record in enumerate(records):
+        for candidate in record["candidates"]:
+            if candidate["n_factors"] < 2:
+                continue
+            inputs = _inputs(candidate, candidate["others"], sampling_in(candidate))
+            is_right = candidate["label of told"] == "right"
+            examples.append(Example(number, record["family"], inputs, is_right))
+    return examples
 
 
 def ones_of(
@@ -193,7 +221,7 @@ def learn(examples: Sequence[Example]) -> Trees:
     rows[:, np.isnan(rows).all(axis=0)] = 0.0
     right = np.array([each.right for each in examples])
     falling = {*CRITERIA, *FALLING} if "curve" not in names else FALLING
-    monotone = [(name in RISING) - (name in falling) for name in names]
+    monotone = [(name in RISING) - (name.removeprefix("told ") in falling) for name in names]
     model = HistGradientBoostingClassifier(
         learning_rate=0.05,
         max_iter=N_TREES,
@@ -303,6 +331,8 @@ class Judge:
 
 def judge_of(records: Sequence[dict]) -> Judge:
     """Learn the judge from records, and check it."""
+    moving = [record for record in records if record.get("moving")]
+    records = [record for record in records if not record.get("moving")]
     several = several_of(records)
     examples = [each for each, _ in several]
     coarse = [each for each, _ in several_of(records, "coarse")]
@@ -338,7 +368,22 @@ def judge_of(records: Sequence[dict]) -> Judge:
                 returned_right.add(own.problem)
     in_hand = [(True, number in returned_right) for number in sorted(right_problems)]
     parts = {"right": right, "true": true, "one": one, "factor": factor}
+    if moving:
+        parts["dynamics"], of_moves = _of_moving(moving)
+        results += of_moves
     return Judge({name: part.trees for name, part in parts.items()}, results, in_hand)
+
+
+def _of_moving(records: Sequence[dict]) -> tuple[Part, list[tuple[float, Example]]]:
+    """Return the part of moving samples, and what fits by it would have returned."""
+    examples = moving_of(records)
+    part = part_of(examples)
+    best: dict[int, tuple[float, Example]] = {}
+    for own, said in zip(examples, part.probabilities, strict=True):
+        if said > best.get(own.problem, (0.0,))[0]:
+            best[own.problem] = float(said), own
+    returned = [each for each in best.values() if each[0] >= CRITERIA["probability"].limit]
+    return part, [(said, replace(own, verdict="dynamics")) for said, own in returned]
 
 
 def _in_last_context(records: Sequence[dict], several: Sequence[tuple[Example, dict]]) -> list[int]:
@@ -376,10 +421,12 @@ def render(judge: Judge, n_problems: int) -> str:
     verdict = np.array([own.verdict for _, own in judge.results])
     family = np.array([own.family for _, own in judge.results])
     several = np.isin(verdict, ("product", "separable", "partial"))
+    one = np.isin(verdict, ("one factor", "none"))
     rows = {name: verdict == name for name in dict.fromkeys(sorted(set(verdict)))}
-    rows |= {"several factors": several, "one, or none": ~several}
+    rows |= {"several factors": several, "one, or none": one}
     sure = said >= CRITERIA["certainty"].limit
-    rows |= {"several, 90 %": several & sure, "one, or none, 90 %": ~several & sure}
+    groups = {"several": several, "one, or none": one, "dynamics": verdict == "dynamics"}
+    rows |= {f"{name}, 90 %": group & sure for name, group in groups.items()}
     rows |= {f"family {name}": family == name for name in sorted(set(family))}
     rows["all"] = np.full(len(said), True)
     refused = sum(not returned for _, returned in judge.in_hand)

@@ -80,6 +80,8 @@ FAMILIES: dict[str, tuple[int, Callable[[Source], Drawn]]] = {
     "classes": (3, sources.classes),
     "levels": (4, sources.levels),
     "views": (5, sources.views),
+    "noisy curves": (5, sources.noisy_curves),
+    "noisy products": (5, sources.noisy_products),
     "windows": (1, sources.windows),
     "blobs": (2, sources.blobs),
     "objects": (1, sources.objects),

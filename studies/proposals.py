@@ -13,7 +13,7 @@ import sys
 import time
 import warnings
 from argparse import ArgumentParser
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from multiprocessing import TimeoutError as Late
@@ -26,7 +26,9 @@ from threadpoolctl import threadpool_limits
 
 from manifactor._support.files import write_bytes
 from manifactor._support.stages import Stages
-from manifactor.factorize import agreement_of, facts_of, is_sure, rated
+from manifactor.estimators import ManifoldFactorizer
+from manifactor.estimators.reading import read_samples
+from manifactor.factorize import agreement_of, conclude, facts_of, is_sure, rated, search
 from manifactor.factors.factor import Factor
 from manifactor.judging.candidate import Candidate, Facts, likeliest
 from manifactor.judging.table import CRITERIA
@@ -35,6 +37,7 @@ from manifactor.operators.operator import DiffusionSettings
 from manifactor.samples import Samples
 from manifactor.settings import FactoringSettings
 from manifactor.statistics import Measurement, distinct_rows, leaves_noise
+from studies import moving
 from studies.labels import Truths
 from studies.mixture import Problem, draw
 from studies.running import exit_code
@@ -70,6 +73,83 @@ def record(seed: int, *, family: str | None = None, limit: float = LIMIT) -> dic
             found["errors"].append(_said(error))
         found |= _of_candidates(everything, truths)
     return found | {"seconds in all": round(time.process_time() - start, 2)}
+
+
+def moving_record(seed: int, *, limit: float = 4 * LIMIT) -> dict:
+    """Return the same for a random moving problem, of what the fit tries by default."""
+    problem = moving.draw(seed)
+    found: dict[str, Any] = {
+        "seed": seed,
+        "family": problem.family,
+        "member": problem.member,
+        "moving": True,
+        "conditions": {"noise": problem.noise, "n": len(problem.X), **problem.details},
+        "n_columns": problem.X.shape[1],
+        "true": [[t.shape[1] for t in problem.truth]],
+        "errors": [],
+    }
+    start, told = time.process_time(), list[dict]()
+    with warnings.catch_warnings(action="ignore"):
+        try:
+            with _limited(limit):
+                found |= _fit_moves(problem, told)
+        # One failure must not lose the other problems, nor what was found before.
+        except Exception as error:
+            found["errors"].append(_said(error))
+    found["candidates"] = told
+    return found | {"seconds in all": round(time.process_time() - start, 2)}
+
+
+def _fit_moves(problem: moving.Moving, told: list[dict]) -> dict:
+    given = {"metric": None, "times": None, "trajectories": False, "bursts": None, "pairs": None}
+    drawn = problem.fitted if {"times", "pairs"} & set(problem.known) else "auto"
+    if drawn != "auto":
+        drawn = min(drawn, len(problem.X) - 1)
+    own = ManifoldFactorizer(n_jobs=1, random_state=0)
+    samples = read_samples(
+        own, problem.X, {**given, "lag": None, **problem.known}, None, None, drawn
+    )
+    facts = facts_of(samples, DiffusionSettings(n_jobs=1), FactoringSettings(), Stages())
+    tried = search(facts)
+    truths = dict[int, Truths]()
+
+    def truths_of(samples: Samples | None) -> Truths:
+        # Pairs are of other samples.
+        assert samples is not None
+        if id(samples) not in truths:
+            rows = np.arange(len(problem.X)) if samples.rows is None else samples.rows
+            truths[id(samples)] = Truths(problem.X[rows], [tuple(t[rows] for t in problem.truth)])
+        return truths[id(samples)]
+
+    for each in tried:
+        alike = [other for other in tried if other.facts is each.facts and other is not each]
+        agreed = [agreement_of([each, other])[0, 1] for other in alike]
+        sampling, own_truths = each.facts.sampling, truths_of(each.facts.drawn)
+        told.append(
+            {
+                **_of_candidate(each, own_truths),
+                "by default": True,
+                "ceilings": rounded(own_truths.ceilings),
+                "n_distinct": sampling.n_samples,
+                "prepared": sampling.n_columns,
+                "dimension": rounded(sampling.dimension),
+                "spread": rounded(sampling.spread),
+                "others": [
+                    [len(other.factors), rounded(r2)]
+                    for other, r2 in zip(alike, agreed, strict=True)
+                    if not np.isnan(r2)
+                ],
+            }
+        )
+    result = conclude(facts, tried)
+    embeddings = [factor.embedding for factor in result.factors]
+    return {
+        "verdict": result.evidence.verdict,
+        "n_factors": len(embeddings),
+        "answer": result.evidence.answer,
+        "curve": result.evidence.curve,
+        "label of told": truths_of(result.drawn).label(embeddings, only_told=True).name,
+    }
 
 
 def _of_distinct(problem: Problem) -> Truths:
@@ -293,7 +373,9 @@ def _start(cores: Any) -> None:
         os.sched_setaffinity(0, {core})
 
 
-def records_of(seeds: Sequence[int], *, jobs: int, minutes: float) -> Iterator[dict]:
+def records_of(
+    seeds: Sequence[int], *, jobs: int, minutes: float, work: Callable[[int], dict] = record
+) -> Iterator[dict]:
     """Yield records as they are done; after so many minutes, no more."""
     end, context = time.monotonic() + 60 * minutes, get_context("spawn")
     own = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else [0]
@@ -301,7 +383,7 @@ def records_of(seeds: Sequence[int], *, jobs: int, minutes: float) -> Iterator[d
     for number in range(4 * jobs):  # a worker that was killed is replaced
         cores.put(own[number % len(own)])
     with context.Pool(jobs, _start, (cores,)) as pool:
-        done = pool.imap_unordered(record, seeds)
+        done = pool.imap_unordered(work, seeds)
         while (left := end - time.monotonic()) > 0:
             try:
                 yield done.next(timeout=left)
@@ -341,6 +423,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     grammar.add_argument("--first", type=int, default=0, metavar="SEED")
     grammar.add_argument("--jobs", type=int, default=os.cpu_count(), metavar="N")
     grammar.add_argument("--minutes", type=float, default=20.0)
+    grammar.add_argument("--moving", action="store_true", help="problems of samples that move")
     grammar.add_argument("--output", type=Path, required=True, metavar="FILE.jsonl.xz")
     options = grammar.parse_args(argv)
     known = read(options.output) if options.output.exists() else []
@@ -348,7 +431,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     missing = set(range(options.first, options.first + options.problems))
     missing -= {each["seed"] for each in known}
     fresh: list[dict] = []
-    for each in records_of(sorted(missing), jobs=options.jobs, minutes=options.minutes):
+    work = moving_record if options.moving else record
+    for each in records_of(sorted(missing), jobs=options.jobs, minutes=options.minutes, work=work):
         fresh.append(each)
         if len(fresh) % N_TOGETHER == 0:
             write(options.output, fresh[-N_TOGETHER:], append=True)

@@ -17,7 +17,8 @@ from manifactor._support.workers import Processes, Workers
 from manifactor.datasets.products import Truth, ring
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.scores import score
-from studies import mixture
+from studies import conditioned, mixture
+from studies.labels import Truths
 from studies.pieces import results_as_done
 from studies.records import count, with_verdict
 from studies.running import exit_code, new_files, parser, report
@@ -154,11 +155,16 @@ def fitted(samples: Samples, seed: int, **options) -> dict:
     solved = any(each.solved for each in (result, *others))
     if len(truth) == len(embeddings) == 1:
         solved = True  # where nothing divides, one factor is the answer
+    judged = Truths(X, truths)
     return {
         "n": len(X),
         "columns": X.shape[1],
         "true": len(truth),
         "verdict": fit.verdict_,
+        "answer": evidence.answer,
+        # By what neighbours in the samples tell of each truth.
+        "right": judged.label(embeddings, only_told=True).name == "right",
+        "told": [round(float(r2), 3) for r2 in judged.ceilings[0]],
         "sense": evidence.sense,
         "probability": None if np.isnan(evidence.probability) else round(evidence.probability, 4),
         "factors": len(fit.factors_),
@@ -174,6 +180,14 @@ def fitted(samples: Samples, seed: int, **options) -> dict:
         "senses": fit.choices_["sense"].why if "sense" in fit.choices_ else "",
         "seconds": seconds,
     }
+
+
+def with_copies(seed: int) -> dict:
+    """Fit samples, and again with copies of them: both results should be the same."""
+    X, more = conditioned.copied(seed)
+    alone, again = fitted((X, [(X,)]), seed), fitted((more, [(more,)]), seed)
+    names = ("verdict", "factors", "topologies", "probability")
+    return {**again, "solved": all(alone[name] == again[name] for name in names)}
 
 
 def given_number(seed: int) -> dict:
@@ -272,6 +286,51 @@ def _seconds(records: Sequence[dict]) -> str:
     return f"median {np.median(seconds):.1f} s, worst {max(seconds):.1f} s" if seconds else "-"
 
 
+def _by_size(counted: Callable[[Sequence[dict]], str]) -> Callable[[Sequence[dict]], str]:
+    """Return what counts the records of each size by themselves."""
+
+    def each(records: Sequence[dict]) -> str:
+        sizes = sorted({one["size"] for one in records})
+        own = {size: [one for one in records if one["size"] == size] for size in sizes}
+        return "; ".join(f"{size}: {counted(some)}" for size, some in own.items())
+
+    return each
+
+
+def _returned_and_right(records: Sequence[dict]) -> str:
+    """Count what is right, of those returned, and of those that neighbours tell well."""
+    several = [one for one in records if one["factors"] > 1]
+    told = [one for one in records if min(one["told"]) >= 0.9]
+    right = [one for one in told if one["right"] and one["factors"] > 1]
+    return f"returned {len(several)}, right {count(several, 'right')}, told {_of(right, told)}"
+
+
+def _right(records: Sequence[dict]) -> str:
+    """Count right divisions, and those that are said to be sure without being right."""
+    sure = [one for one in records if one["verdict"] in ("product", "separable")]
+    wrong = [one for one in sure if not one["right"]]
+    right = [one for one in records if one["right"] and one["factors"] == one["true"]]
+    return f"{_of(right, records)}, wrong and sure {len(wrong)}"
+
+
+def _sure_and_right(records: Sequence[dict]) -> str:
+    sure = [one for one in records if one["verdict"] == "product" and one["solved"]]
+    return f"{_of(sure, records)}, found {count(records, 'solved')}"
+
+
+def _as_one_factor(records: Sequence[dict]) -> str:
+    return _of(with_verdict(records, "one factor"), records)
+
+
+def _several_of_none(records: Sequence[dict]) -> str:
+    said = [len(with_verdict(records, name)) for name in ("product", "separable", "partial")]
+    return "product {}, separable {}, partial {} of {}".format(*said, len(records))
+
+
+def _sized(draw: Callable[[int, int], Samples], seed: int, size: int) -> dict:
+    return fitted(draw(seed, size), seed)
+
+
 def _nested_record(seed: int, size: int) -> dict:
     return fitted(nested(seed, size), seed)
 
@@ -297,6 +356,45 @@ ROWS: dict[str, Row] = {
         _nested_record, 220, "reversals of pairs", "at most 2 %", _reversed, sizes=NESTED
     ),
     "number of factors given": Row(given_number, 400, "not as the default", "0", _fails_when_given),
+    "noise, percent": Row(
+        partial(_sized, conditioned.noisy),
+        12,
+        "returned and right",
+        "95 % of those told",
+        _by_size(_returned_and_right),
+        sizes=conditioned.NOISES,
+    ),
+    "copies of rows": Row(with_copies, 60, "the same result", "60 of 60", _solved),
+    "levels": Row(
+        partial(_sized, conditioned.levelled),
+        10,
+        "right",
+        "45 of 50",
+        _by_size(_right),
+        sizes=conditioned.LEVELS,
+    ),
+    "classes": Row(partial(_drawn_by, conditioned.classified), 40, "right", "32 of 40", _right),
+    "noisy circle": Row(
+        partial(_drawn_by, conditioned.noisy_circle), 30, "one factor", "28 of 30", _as_one_factor
+    ),
+    "coupled surface": Row(
+        partial(_drawn_by, conditioned.coupled), 30, "one curve", "never", _as_one_factor
+    ),
+    "conformal map, dimensions": Row(
+        partial(_sized, conditioned.conformal),
+        5,
+        '"product", right',
+        "9 of 10",
+        _by_size(_sure_and_right),
+        sizes=conditioned.DIMENSIONS,
+    ),
+    "no product": Row(
+        partial(_drawn_by, conditioned.no_product),
+        210,
+        "several factors",
+        "at most 1 % product",
+        _several_of_none,
+    ),
     "time, n = 3,000": Row(_nested_record, 220, "seconds", "worst 15 s", _seconds, sizes=(3000,)),
 }
 

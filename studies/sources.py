@@ -4,6 +4,7 @@ Each is a function of a `Source`. Parameters are drawn from wide ranges, not fro
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 
@@ -12,6 +13,7 @@ from sklearn import datasets as tables
 
 from manifactor import datasets
 from manifactor.datasets.products import Truth, ring
+from manifactor.datasets.sampling import rotated_into
 from manifactor.datasets.shapes import SIDES_AT_60_DEGREES, shifting, turning
 from studies import families
 from studies.parts import (
@@ -303,6 +305,30 @@ def views(source: Source) -> Drawn:
     # Noise of every column as a share of it: columns of small ones count less.
     member = f"{names_of(parts)}, {times} of each"
     return Drawn(X, [tuple(part.truth for part in parts)], member, True, is_noisy=True)
+
+
+def noisy_curves(source: Source) -> Drawn:
+    """Draw one curve, closed or open, with noise in all of up to 30 columns."""
+    return _noisy([curve(source, source.places(1)[0])], source)
+
+
+def noisy_products(source: Source) -> Drawn:
+    """Draw two curves, each state up to five times, with noise in all of up to 30 columns."""
+    times = int(source.rng.choice([1, 1, 5]))
+    places = [np.repeat(u, times)[: source.n] for u in source.places(2)]
+    return _noisy([curve(source, u) for u in places], source)
+
+
+def _noisy(parts: Sequence[Part], source: Source) -> Drawn:
+    """Return a product with noise of .03 to .5 of its smallest part in every column."""
+    rng, drawn = source.rng, product_of(parts)
+    p = max(drawn.X.shape[1], int(rng.randint(2, 31)))
+    X = rotated_into(drawn.X, p, rng) if p > drawn.X.shape[1] else drawn.X
+    sizes = np.linspace(0.2, 1.8, p) if rng.uniform() < 0.4 else np.ones(p)
+    smallest = min(np.sqrt(part.columns.var(axis=0).mean()) for part in parts)
+    noise = rng.uniform(0.03, 0.5) * smallest * sizes / np.sqrt((sizes**2).mean())
+    X = X + noise * rng.normal(size=X.shape)
+    return replace(drawn, X=X, is_noisy=True, is_product=len(parts) > 1)
 
 
 # Images, signals, counts.

@@ -13,7 +13,7 @@ from manifactor._support.workers import PickledFields
 from manifactor.factors.factor import Factor
 from manifactor.factors.inversion import PlaceSpace, choose_window, even_steps, values_at
 from manifactor.factors.placing import ByFunctions, Locate, Placed, place_blocks
-from manifactor.judging.evidence import CURVES, Evidence, percent, shapes_in_words
+from manifactor.judging.evidence import Evidence, percent, shapes_in_words
 from manifactor.models.moves.integration import Integrated
 from manifactor.models.moves.motion import MarkovModel, markov_model
 from manifactor.models.moves.paths import Pairs
@@ -25,7 +25,6 @@ from manifactor.operators.operator import Operator
 from manifactor.samples import Samples
 from manifactor.statistics import NOT_MEASURED
 
-IN_WORDS = {**CURVES, "other": "a surface"}
 # Results of more samples do not hold the others that were proposed.
 MOST_WITH_OTHERS = 100_000
 
@@ -39,18 +38,18 @@ class Proposal:
 
     model: str
     n_factors: int
-    topologies: tuple[str, ...] = ()
+    shapes: tuple[str, ...] = ()  # of each factor in words, such as "a circle"
     probability: float = NOT_MEASURED
     measured: dict[str, float] = field(default_factory=dict)
     why_not: str = ""
 
     @property
-    def shapes(self) -> str:
-        """Shapes of the factors in words."""
-        return shapes_in_words([IN_WORDS[each] for each in self.topologies])
+    def shown(self) -> str:
+        """The factors in words, or why there are none."""
+        return shapes_in_words(self.shapes) or self.why_not
 
     def __str__(self) -> str:
-        return f"{percent(self.probability):>5}  {self.model:16}  {self.shapes or self.why_not}"
+        return f"{percent(self.probability):>5}  {self.model:16}  {self.shown}"
 
 
 class Proposals(tuple[Proposal, ...]):

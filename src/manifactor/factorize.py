@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from manifactor._support.parameters import Choice, given
 from manifactor._support.stages import Stages
 from manifactor._support.threads import one_blas_thread
 from manifactor.factorization import MOST_WITH_OTHERS, Factorization, Proposal
+from manifactor.factors.factor import Factor
 from manifactor.judging.candidate import (
     Candidate,
     Facts,
@@ -20,8 +22,8 @@ from manifactor.judging.candidate import (
     measured,
     streams_of,
 )
-from manifactor.judging.evidence import Evidence
-from manifactor.judging.probability import Agreement
+from manifactor.judging.evidence import CURVES, Evidence
+from manifactor.judging.probability import agreement
 from manifactor.judging.table import CRITERIA
 from manifactor.judging.verdict import evidence_of, with_probability
 from manifactor.kinds import MODELS, NOTHING, Model, always, require_as_many, whole_factor
@@ -32,7 +34,7 @@ from manifactor.samples import Samples
 from manifactor.samples.columns import no_measurements, warned_of
 from manifactor.samples.preparation import MOST_COMPONENTS
 from manifactor.settings import SUM_NAMES, FactoringSettings, is_auto, require_factoring
-from manifactor.statistics import distinct_rows, matched_r2, random_rows
+from manifactor.statistics import distinct_rows, nested_r2, random_rows
 
 # R^2 of coordinates that are the same.
 SAME = 0.95
@@ -149,13 +151,12 @@ def _is_free(settings: FactoringSettings, operator: Operator) -> bool:
 
 def models_of(facts: Facts) -> list[Model]:
     """Return the models that may be tried, in their order."""
-    settings, operator = facts.settings, facts.operator
+    settings = facts.settings
     first, roots = MODELS["one factor"], MODELS["square roots"]
     if settings.method == "triplets":
         return [first, MODELS["triplets"], roots]
-    moving = operator.metric is not None or bool(operator.lagged)
-    if moving or facts.is_free:
-        of = "moves" if moving else "samples"
+    if facts.is_free or facts.is_moving:
+        of = "moves" if facts.is_moving else "samples"
         return [first, *(model for model in MODELS.values() if model.of == of)]
     sense = "sum" if settings.method in SUM_NAMES else settings.sense
     names = {"auto": ["geometry"], "ica": ["ica", "ica of functions"]}.get(sense, [sense])
@@ -223,13 +224,15 @@ def rated(tried: Sequence[Candidate], facts: Facts, *, alone: bool = False) -> l
     if not facts.is_free:
         return [*tried]
     own = [each for each in tried if each.facts is facts]
-    r2 = np.full((len(own), len(own)), np.nan) if alone else agreement_of(own)
+    r2 = np.full((len(own), len(own)), np.nan) if alone else agreement_of(own, facts.agreed)
+    counts = np.array([len(each.factors) for each in own])
     said = [
-        with_probability(each, Agreement(tuple(row[~np.isnan(row)])))
-        for each, row in zip(own, r2, strict=True)
+        with_probability(each, agreement(count, zip(counts[others], row[others], strict=True)))
+        for each, count, row, others in zip(own, counts, r2, ~np.isnan(r2), strict=True)
     ]
     # Candidates with the same coordinates are right together.
-    same = [[said[j] for j in np.flatnonzero(row >= SAME)] for row in r2]
+    alike = (r2 >= SAME) & (counts == counts[:, None])
+    same = [[said[j] for j in np.flatnonzero(row)] for row in alike]
     lifted = iter(_as_likely_as(each, others) for each, others in zip(said, same, strict=True))
     return [next(lifted) if each.facts is facts else each for each in tried]
 
@@ -239,18 +242,31 @@ def _as_likely_as(candidate: Candidate, others: Sequence[Candidate]) -> Candidat
     return replace(candidate, probability=float(probability), true=float(true))
 
 
-def agreement_of(candidates: Sequence[Candidate]) -> np.ndarray:
-    """Return how far the factors of candidates agree, (n, n): R^2, nan where there are not two."""
-    # A thousand samples tell whether two factors are the same.
-    places = [
-        [factor.embedding[random_rows(len(factor.embedding), 1000)] for factor in each.factors]
-        for each in candidates
-    ]
-    r2 = np.full((len(places), len(places)), np.nan)
-    for i, j in combinations(range(len(places)), 2):
-        if len(places[i]) > 1 and len(places[j]) > 1:
-            r2[i, j] = r2[j, i] = matched_r2(places[i], places[j])
+def agreement_of(
+    candidates: Sequence[Candidate], known: dict[tuple[int, int], Any] | None = None
+) -> np.ndarray:
+    """Return how far the factors of candidates agree, (n, n): R^2, nan where there are not two.
+
+    Of as many factors as the candidate with fewer of them has. What is `known` is not computed
+    again.
+    """
+    known = {} if known is None else known
+    r2 = np.full((len(candidates), len(candidates)), np.nan)
+    for i, j in combinations(range(len(candidates)), 2):
+        ones, others = candidates[i].factors, candidates[j].factors
+        key = id(ones), id(others)
+        if min(len(ones), len(others)) < 2:
+            continue
+        if key not in known:
+            # Factors are held, too, as long as their addresses are a key.
+            known[key] = ones, others, nested_r2(_some_places(ones), _some_places(others))
+        r2[i, j] = r2[j, i] = known[key][-1]
     return r2
+
+
+def _some_places(factors: Sequence[Factor]) -> list[np.ndarray]:
+    """Return places of a thousand samples, which tell whether two factors are the same."""
+    return [factor.embedding[random_rows(len(factor.embedding), 1000)] for factor in factors]
 
 
 def _error_of_count(facts: Facts) -> NothingFoundError:
@@ -308,7 +324,7 @@ def _proposal(candidate: Candidate, result: Factorization | None = None) -> Prop
     return Proposal(
         candidate.model,
         len(factors),
-        tuple(factor.topology for factor in factors),
+        tuple(factor.shape for factor in factors),
         candidate.probability if result is None else result.evidence.probability,
         {test.name: test.value for test in candidate.tests},
     )
@@ -326,6 +342,8 @@ def _result(
     factors, placer = best.factors, best.placer
     if not factors:
         factors, placer = whole_factor(best.operator)
+        if factors[0].topology not in CURVES and best.curve is not None:
+            factors, placer = best.curve[:1], best.curve[1]
     shapes = [candidate.symmetries for candidate in tried if len(tried) > 1]
     alike = (each for each in shapes if each is not None and each.is_homogeneous)
     symmetries = next(alike, best.symmetries)
@@ -388,6 +406,9 @@ def _as_one(tried: Sequence[Candidate], best: Candidate) -> Candidate:
         best, model="one factor", tests=best.failed, factors=(), raw=(), inner={}, warned=()
     )
     one = replace(ones[-1] if ones else one, instead=division)
+    curves = (each for each in tried if each.curve is not None)
+    if one.curve is None and (other := next(curves, None)) is not None:
+        one = replace(one, operator=other.operator, curve=other.curve)
     return measured(one, {"unlikely"}) if division else one
 
 

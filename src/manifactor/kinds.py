@@ -21,7 +21,7 @@ from manifactor._support.parameters import Choice
 from manifactor.factors.factor import Factor, make_factors, selection
 from manifactor.factors.placing import ByFunctions
 from manifactor.judging.candidate import Candidate, Facts, Peeled, likeliest, measured
-from manifactor.judging.evidence import SampleWarning
+from manifactor.judging.evidence import CURVES, SampleWarning
 from manifactor.judging.measures.density import (
     along_line,
     clusters,
@@ -47,7 +47,7 @@ from manifactor.models.peeling.peeling import (
 from manifactor.models.pieces import ByPieces
 from manifactor.models.separable.separation import factorings, find_separation
 from manifactor.models.sums.independence import far_off, main_directions
-from manifactor.models.sums.summands import ByTerms, DividedTerm
+from manifactor.models.sums.summands import ByTerms, DividedTerm, Sum
 from manifactor.models.sums.terms import agreement, find_sum
 from manifactor.models.triplets import group_functions
 from manifactor.operators import geometry
@@ -110,7 +110,41 @@ def by_blocks(model: Model, operator: Operator, facts: Facts, tried: Earlier) ->
         longer = operator.grown(rng) if grow else None
     start = Candidate(model.name, model.sense, operator, facts, strict=model.strict, rng=rng)
     start = replace(start, warned=() if operator is facts.operator else operator.warned)
-    yield of_blocks(start, Peeled(peeling, dimensions))
+    candidate = of_blocks(start, Peeled(peeling, dimensions))
+    larger = _larger_than_noise(candidate)
+    count = len(candidate.as_read)
+    if peeling.looks[0].blocks and (len(larger) == 1 or not count):
+        curve = _along_curve(candidate, peeling.chosen(larger or [0]).looks[0])
+        candidate = replace(candidate, curve=curve)
+    yield candidate
+    if 2 <= len(larger) < count:
+        fewer = peeling.chosen(larger)
+        yield of_blocks(start, Peeled(fewer, dimensions_of(fewer, operator)))
+
+
+def _larger_than_noise(candidate: Candidate) -> list[int]:
+    """Return the numbers of the factors that are no noise; of all if their number was asked for."""
+    count = len(candidate.as_read)
+    # Moves do not depend on lengths, and those of noise are no larger than others.
+    if candidate.facts.n_asked is not None or candidate.sense == "dynamics" or count < 2:
+        return [*range(count)]
+    return candidate.beyond_noise
+
+
+def _along_curve(candidate: Candidate, look: Look) -> tuple[Factor, ByFunctions] | None:
+    """Return the factor of a block if it is a curve that leaves nothing but noise."""
+    operator, (block, *_) = candidate.operator, look.blocks
+    if operator.points is None or operator.metric is not None or operator.lagged:
+        return None
+    blocks = [beside_constant(block)]
+    (factor,), readings = make_factors(operator.spectrum, blocks, geometry=look.geometry)
+    if factor.topology not in CURVES or not leaves_noise(factor.embedding, operator.points):
+        return None
+    alone = replace(candidate, factors=(factor,), raw=())
+    # Noise has no direction.
+    if alone.untold.direction > CRITERIA["hidden direction"].limit:
+        return None
+    return factor, ByFunctions(readings)
 
 
 def by_waves(model: Model, operator: Operator, facts: Facts, tried: Earlier) -> Candidates:
@@ -304,10 +338,7 @@ def _with_doubts(candidate: Candidate) -> Candidate:
 
 
 def by_terms(model: Model, operator: Operator, facts: Facts, tried: Earlier) -> Candidates:
-    """Find functions of single factors that add up to the samples.
-
-    Only factors that may be right are compared with those of half of the samples.
-    """
+    """Find functions of single factors that add up to the samples."""
     if operator.points is None:
         raise ValueError(
             "a sum is taken of samples; got a precomputed graph of distances. Pass "
@@ -320,9 +351,27 @@ def by_terms(model: Model, operator: Operator, facts: Facts, tried: Earlier) -> 
     find = partial(find_sum, max_factors=most, n_neighbors=operator.n_neighbors, rng=rng)
     preparation = operator.preparation
     total = replace(find(samples), noise=preparation.noise if preparation else 0.0)
-    factors = total.factors(operator.points)
-    kinds = {"sum" if len(factors) > 1 else "one term"}
     start = Candidate(model.name, model.sense, operator, facts, strict=model.strict, rng=rng)
+
+    def made(total: Sum, find: Callable[[np.ndarray], Sum] = find) -> tuple[Candidate, Candidate]:
+        whole = _of_sum(start, total, partial(agreement, total, samples, find, rng=rng))
+        return whole, _with_divided_terms(whole, most, rng)
+
+    whole, candidate = made(total)
+    require_as_many(facts.n_asked, len(candidate.factors))
+    yield candidate
+    if 2 <= len(larger := _larger_than_noise(whole)) < len(whole.as_read):
+        yield made(total.chosen(larger), partial(find, max_factors=len(larger)))[1]
+
+
+def _of_sum(start: Candidate, total: Sum, agreement: Callable[[], float]) -> Candidate:
+    """Return the candidate of a sum, measured.
+
+    Only factors that may be right are compared with those of half of the samples.
+    """
+    assert start.operator.points is not None
+    factors = total.factors(start.operator.points)
+    kinds = {"sum" if len(factors) > 1 else "one term"}
     start = replace(start, kinds=kinds, factors=factors, placer=ByTerms(total), read=total)
     candidate = measured(replace(start, warned=total.warned))
     right = all(
@@ -332,14 +381,12 @@ def by_terms(model: Model, operator: Operator, facts: Facts, tried: Earlier) -> 
     # nothing.
     if len(factors) > 1 and right and _may_be_right(candidate):
         agreed = NOT_MEASURED
-        if len(samples) >= CRITERIA["samples"].limit and not total.is_cloud:
-            agreed = agreement(total, samples, find, rng=rng)
+        if candidate.n_distinct >= CRITERIA["samples"].limit and not total.is_cloud:
+            agreed = agreement()
         tests, candidate = candidate.tests, replace(candidate, halves=agreed, tests=())
         candidate = measured(candidate, {"halves"})
         candidate = replace(candidate, tests=(*candidate.tests, *tests))
-    candidate = _with_divided_terms(candidate, most, rng)
-    require_as_many(facts.n_asked, len(candidate.factors))
-    yield candidate
+    return candidate
 
 
 def _may_be_right(candidate: Candidate) -> bool:

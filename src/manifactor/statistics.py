@@ -225,8 +225,11 @@ def matched_r2(ones: Sequence[np.ndarray], others: Sequence[np.ndarray]) -> floa
 
     Shapes: ones, others (n, d) each.
     """
-    if len(ones) != len(others):
-        return 0.0
+    return nested_r2(ones, others) if len(ones) == len(others) else 0.0
+
+
+def nested_r2(ones: Sequence[np.ndarray], others: Sequence[np.ndarray]) -> float:
+    """Return the same of as many coordinates of the larger set as the smaller one has."""
     r2 = mutual_r2(ones, others)
     return float(r2[linear_sum_assignment(-r2)].min())
 

@@ -27,7 +27,7 @@ def test_candidates_are_listed_the_result_first_then_the_likeliest(vase):
     fit, *_ = vase
     first, *others = fit.candidates_
     assert (first.n_factors, first.probability) == (fit.n_factors_, fit.evidence_.probability)
-    assert first.topologies == tuple(factor.topology for factor in fit.factors_)
+    assert first.shapes == tuple(factor.shape for factor in fit.factors_)
     known = [each.probability for each in others if not np.isnan(each.probability)]
     assert known == sorted(known, reverse=True)
     lines = str(fit.candidates_).splitlines()
@@ -80,3 +80,19 @@ def test_none_hides_no_division():
     assert fit.verdict_ != "none" or several
     for k in several:
         assert fit.choose(k).n_factors_ == fit.candidates_[k].n_factors
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_a_factor_that_is_no_larger_than_noise_is_left_out(rng):
+    u, v = rng.uniform(size=(2, 2000, 1))
+    X = np.hstack([u, 1.4 * v]) @ np.linalg.qr(rng.normal(size=(12, 2)))[0].T
+    noisy = X + 0.25 / np.sqrt(12) * rng.normal(size=X.shape)
+    fit = ManifoldFactorizer(random_state=0).fit(noisy)
+    assert fit.n_factors_ == 2
+    places = [factor.embedding for factor in fit.factors_]
+    # As far as the noise of a fourth of the smaller factor allows.
+    assert score(places, [v, u]).worst > 0.85
+    assert score(places, [v, u]).leak < 0.05
+    # New samples are placed on those that are left.
+    assert [each.coordinate.shape for each in fit.locate(noisy[:7])] == [(7,), (7,)]

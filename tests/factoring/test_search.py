@@ -205,7 +205,13 @@ def test_the_tests_of_places_pass_on_a_square_and_skew_has_slack_for_few_samples
     operator.graph = graph_of(600)
     square = replace(FAILS, operator=operator, factors=tuple(map(interval, points.T)))
     for row in MEASURES:
-        if row.name in {"folds", "filling", "skew", "crossing", "modulation in data"}:
+        if row.is_test and row.name in {
+            "folds",
+            "filling",
+            "skew",
+            "crossing",
+            "modulation in data",
+        }:
             assert row.judge(row.of(square, FACTS), n_samples=600).passed
     # .04 + 2.7 / sqrt(n)
     assert CRITERIA["skew"].judge(0.0, n_samples=600).limit == pytest.approx(0.1502, abs=1e-4)
@@ -244,7 +250,9 @@ def some_sum(**numbers):
 def of_sum(found, at, samples, rng):
     """A measured candidate of intervals with such places that add up to samples."""
     everyone = graph_of(len(at[0]))
-    operator = SimpleNamespace(**vars(FACTS.operator) | {"points": samples, "graph": everyone})
+    functions = np.cos(np.pi * np.outer(at[0], np.arange(9)))
+    shown = {"points": samples, "graph": everyone, "spectrum": SimpleNamespace(functions=functions)}
+    operator = SimpleNamespace(**vars(FACTS.operator) | shown)
     factors = tuple(map(interval, at))
     of_kinds = frozenset({"sum" if len(at) > 1 else "one term"})
     made = replace(FAILS, sense="sum", operator=operator, factors=factors, read=found, tests=())

@@ -11,6 +11,7 @@ from manifactor.statistics import (
     nearest_on_line,
     neighbour_means,
     neighbour_sums,
+    nested_r2,
     predictability,
     random_rows,
     without_itself,
@@ -116,6 +117,8 @@ def test_coordinates_are_matched_whatever_their_order_and_their_sign(rng):
     a, b = rng.uniform(size=(2, 500, 1))
     assert matched_r2([a, b], [b**2, -a]) > 0.98
     assert matched_r2([a, b], [a]) == 0
+    assert nested_r2([a, b], [-a]) > 0.98
+    assert nested_r2([a + b], [a, b]) < 0.7
 
 
 def test_local_weights_give_the_value_and_the_slope_of_a_linear_function():

@@ -61,6 +61,17 @@ def test_the_strongest_term_comes_first_and_shares_are_of_what_others_leave(rng)
 
 
 @pytest.mark.medium
+def test_some_terms_of_a_sum_leave_the_others_as_noise(rng):
+    X = rng.uniform(size=(1000, 3)) * [5, 2, 1]
+    whole = find(X)
+    some = whole.chosen([0, 1])
+    assert solved(some, X, [X[:, :1], X[:, 1:2]])
+    variances = X.var(axis=0)
+    assert some.left == pytest.approx(variances[2] / variances.sum(), rel=0.05)
+    assert some.structured_rest == 0
+
+
+@pytest.mark.medium
 def test_functions_of_an_interval_are_its_own_cosines_and_halves_of_a_strip_agree(rng):
     t = rng.uniform(size=(800, 2))
     X = t * [8, 1]

@@ -160,6 +160,9 @@ def _note_constant_columns(given: Input) -> None:
 def show_result(estimator: ManifoldFactorizer, record: dict, out: Path, what: str) -> None:
     """Print what was found, and where the coordinates and the details are."""
     show(f"{found_text(record, estimator)}\n")
+    several = [each for each in estimator.candidates_ if each.n_factors > 1]
+    if several and estimator.verdict_ in ("partial", "none"):
+        show(f"All that was proposed; --candidate K returns number K:\n{estimator.candidates_}\n")
     name = "coordinates/part-*.parquet" if "parts" in record else "coordinates.csv"
     torus = " It has both angles on the torus, factor1_angle1 and factor1_angle2, in degrees."
     known = "" if torus_angles(estimator) is None else torus

@@ -46,6 +46,12 @@ class Peeled:
     dimensions: Dimensions  # of the data and of the blocks
 
 
+# Factors are clearly larger than noise from so many times its size on: at true coordinates, with
+# noise of .45 of the smallest factor, they have 1.7 and more; noise that is taken for a factor has
+# 1 to 1.3, and 1.5 where it grows by column.
+CLEAR = 1.5
+
+
 # Models that have random numbers of their own, in the order in which these are spawned.
 # New names come last, so that the numbers of the others stay the same.
 STREAMS = ("geometry", "sum", "volume", "density", "separable", "ica", "ica of functions")
@@ -106,6 +112,7 @@ class Facts:
     may_be_counts: bool = False
     report: Callable[[float], None] = _nothing
     results: dict[tuple[int, ...], Any] = field(default_factory=dict)
+    agreed: dict[tuple[int, int], Any] = field(default_factory=dict)  # of pairs of candidates
     # Models that were passed over, and why: they could not be solved, or show less than was asked
     passed_over: dict[str, str] = field(default_factory=dict)
 
@@ -128,6 +135,7 @@ class Facts:
             rng=rng,
             streams=streams_of(rng) if self.is_free else {},
             results={},
+            agreed={},
             passed_over={},
             may_be_counts=False,
             again=None,
@@ -136,6 +144,11 @@ class Facts:
     def stream(self, name: str) -> Generator:
         """Return the random numbers of a model, which do not depend on what others find."""
         return self.streams.get(name, self.rng)
+
+    @property
+    def is_moving(self) -> bool:
+        """Whether moves of the samples are known."""
+        return self.operator.metric is not None or bool(self.operator.lagged)
 
     @cached_property
     def sampling(self) -> Sampling:
@@ -174,6 +187,8 @@ class Candidate(Tested):
     inner: Mapping[int, "Candidate"] = field(default_factory=dict)  # terms that are divided
     choices: Mapping[str, Choice] = field(default_factory=dict)
     warned: tuple[Warned, ...] = ()
+    # The only factor that is larger than noise, and what new samples are placed on it by
+    curve: tuple[Factor, Any] | None = None
     alike: Symmetries | None = None  # of a shape that looks the same everywhere, by other models
     # Of one factor, the likeliest division into several, and the tests of models that show one
     instead: "Candidate | None" = None
@@ -225,6 +240,12 @@ class Candidate(Tested):
         """What the factors do not tell of the samples."""
         dropped = dropped_variance(self.operator, self.facts.drawn.columns)
         return product.untold(self.placed, dropped)
+
+    @property
+    def beyond_noise(self) -> list[int]:
+        """Numbers of the factors that are clearly larger than noise, as far as that is known."""
+        noise = {f for f, above in enumerate(self.untold.above) if above < CLEAR}
+        return [f for f in range(len(self.as_read)) if f not in noise]
 
     @cached_property
     def own_leakage(self) -> np.ndarray:
@@ -419,7 +440,7 @@ def measured(candidate: Candidate, kinds: Set[str] = frozenset()) -> Candidate:
             continue
         number = value if isinstance(value, Measurement) else Measurement(float(value))
         numbers[row.name] = number
-        if row.name not in CRITERIA:  # it is only told
+        if not row.is_test:
             continue
         judge = partial(CRITERIA[row.name].judge, n_samples=n_samples, sense=candidate.sense)
         test = judge(number, strict=candidate.strict)

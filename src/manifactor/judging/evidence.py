@@ -74,6 +74,9 @@ TEXT_WIDTH = 100
 SAME_START = re.compile(r"^(.*?; but )(.*)\. \1")
 # What is said instead of ", they are right; but" where results like this are wrong too often.
 UNSURE = " only after comparing them with something else that is known; also,"
+# What else is said of results that may be true, but not right: from this share of problems on.
+UNFINISHED = ", and true but unfinished, with a factor missing or two in one, in {} more"
+SAID_FROM = 0.1
 # How often advice helped, which says less than the probability of a result.
 RATE_OF_ADVICE = re.compile(r" \([^()]* such cases\)")
 
@@ -158,6 +161,8 @@ class Evidence(Tested):
         it was learnt from; nan for results of moves and of `method="triplets"`.
     probabilities : tuple of float
         The same for each factor by itself.
+    unfinished : float
+        How often they were true, but not finished: a factor was missing, or two were one.
     costs : tuple of (str, float)
         The tests that cost the result most, and how probable it would be without each of them.
     shapes : tuple of str
@@ -187,6 +192,7 @@ class Evidence(Tested):
     curve: str = ""
     probability: float = NOT_MEASURED
     probabilities: tuple[float, ...] = ()
+    unfinished: float = NOT_MEASURED
     costs: tuple[tuple[str, float], ...] = ()
     shapes: tuple[str, ...] = ()
     headline: str = ""
@@ -345,7 +351,9 @@ class Evidence(Tested):
         known = replace(self.known, clusters=clusters)
         more = replace(self, tests=(*self.tests, *tests), known=known)
         if unlike or not all(test.passed for test in tests):
-            more = replace(more, probability=NOT_MEASURED, probabilities=())
+            more = replace(
+                more, probability=NOT_MEASURED, probabilities=(), unfinished=NOT_MEASURED
+            )
         return replace(more, headline=headline, found=found)
 
     def __str__(self) -> str:
@@ -385,7 +393,8 @@ class Evidence(Tested):
         if not (share := percent(self.probability)):
             return "It is not known how often results like this are right."
         each = f" ({each})" if (each := self._each_in_words()) else ""
-        return f"Results like this were right in {share} of simulated problems{each}."
+        true = UNFINISHED.format(percent(self.unfinished)) if self.unfinished >= SAID_FROM else ""
+        return f"Results like this were right in {share} of simulated problems{each}{true}."
 
     @property
     def explanation(self) -> str:
@@ -508,12 +517,18 @@ def shapes_in_words(shapes: Iterable[str]) -> str:
 
     >>> shapes_in_words(["a circle", "an interval", "an interval"])
     'a circle and two intervals'
+    >>> shapes_in_words(["6 levels on a circle", "6 levels on a circle"])
+    'two times 6 levels on a circle'
     """
-    # Shapes come with their article: "a circle", "an interval".
-    return listed(
-        shape if count == 1 else f"{numeral(count)} {shape.partition(' ')[2]}s"
-        for shape, count in Counter(shapes).items()
-    )
+
+    def said(shape: str, count: int) -> str:
+        article, _, noun = shape.partition(" ")
+        if count == 1:
+            return shape
+        with_article = article in ("a", "an")
+        return f"{numeral(count)} {noun}s" if with_article else f"{numeral(count)} times {shape}"
+
+    return listed(said(shape, count) for shape, count in Counter(shapes).items())
 
 
 def wrapped(text: str) -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Set
 from dataclasses import KW_ONLY, dataclass, field, replace
-from math import inf
+from math import inf, isnan
 from typing import Any, ClassVar
 
 from manifactor.statistics import NOT_MEASURED, Measurement
@@ -109,7 +109,7 @@ class Measure:
     """
 
     name: str
-    limit: float
+    limit: float  # nan if there is none
     meaning: str
     # Template of what to say if the test fails, for `str.format` with `value`, `noise`, `net`,
     # `limit`, `interval`, and any words given to `judge`: plain words before the first colon, which
@@ -137,6 +137,11 @@ class Measure:
     models: Set[str] = frozenset()  # kinds of results that it is measured of
     # Whether a test that is passed is left out: most data have nothing that it could find
     only_failed: bool = False
+
+    @property
+    def is_test(self) -> bool:
+        """Whether it has a limit: else its number is only told."""
+        return not isnan(self.limit)
 
     def judge(
         self,

@@ -13,10 +13,12 @@ import numpy as np
 from scipy.special import expit, logit
 
 from manifactor.judging.measure import Test
-from manifactor.judging.table import CRITERIA, SENSES
+from manifactor.judging.table import CRITERIA, MEASURES, SENSES
+from manifactor.statistics import Measurement
 
 # Shortcomings are 1 at the limit of a test, and this where nothing could be worse.
 LARGEST = 20.0
+TOLD = {row.name for row in MEASURES if not row.is_test}
 # What is said, at most, of samples unlike all that the trees were learnt from.
 MOST_OF_UNLIKE = 0.9
 
@@ -50,17 +52,33 @@ class Sampling:
 class Agreement:
     """How far the factors of other models agree with those of a result."""
 
-    r2: tuple[float, ...] = ()  # of each other model that shows several factors, matched
+    # R^2, matched, of each other model that shows as many factors; of those that show more, or
+    # fewer, for as many as the fewer are
+    r2: tuple[float, ...] = ()
+    of_more: tuple[float, ...] = ()
+    of_fewer: tuple[float, ...] = ()
 
     @property
     def inputs(self) -> dict[str, float]:
-        """How far the two best of them differ, and how many there are."""
+        """How far the best of them differ, and how many there are."""
         best = sorted(self.r2, reverse=True)
         names = "disagreement", "second disagreement"
+        others = {"disagreement with more": self.of_more, "disagreement with fewer": self.of_fewer}
         return {
             **{name: 1 - r2 for name, r2 in zip(names, best, strict=False)},
-            "other results": float(len(best)),
+            **{name: 1 - max(r2) for name, r2 in others.items() if r2},
+            "other results": float(sum(map(len, (self.r2, self.of_more, self.of_fewer)))),
         }
+
+
+def agreement(n_factors: int, others: Iterable[tuple[int, float]]) -> Agreement:
+    """Return how far a result agrees with others, given how many factors they have, and the R^2."""
+    known = [*others]
+    return Agreement(
+        tuple(r2 for count, r2 in known if count == n_factors),
+        tuple(r2 for count, r2 in known if count > n_factors),
+        tuple(r2 for count, r2 in known if count < n_factors),
+    )
 
 
 def shortcoming(test: Test) -> float:
@@ -93,6 +111,20 @@ def shortcomings(tests: Iterable[Test]) -> dict[str, float]:
     return found
 
 
+def told(
+    numbers: Mapping[str, Measurement], tests: Sequence[Test], sense: str, n_samples: int
+) -> dict[str, float]:
+    """Return what is measured beside the tests: as it is, or as the shortcoming of other senses."""
+    names, own = {test.kind for test in tests}, dict[str, float]()
+    for name, number in numbers.items():
+        if name in TOLD and name in CRITERIA and name not in names:
+            test = CRITERIA[name].judge(number, n_samples=n_samples, sense=sense)
+            own[f"told {name}"] = shortcoming(test)
+        elif name in TOLD and name not in CRITERIA:
+            own[name] = number.value
+    return own
+
+
 def with_totals(inputs: Mapping[str, float]) -> dict[str, float]:
     """Return inputs with what their shortcomings add up to."""
     far = {name: value for name, value in inputs.items() if name in CRITERIA}
@@ -117,16 +149,18 @@ def of_several(
     confidence: float,
     agreement: Agreement,
     sampling: Sampling,
+    numbers: Mapping[str, Measurement],
 ) -> dict[str, float]:
     """Return what the probability of several factors follows from.
 
     `shapes` has the topology and the dimension of each factor, `confidence` is the least mean
-    confidence of a factor.
+    confidence of a factor, `numbers` are measured, whether tests of them or not.
     """
     topologies = [topology for topology, _ in shapes]
     over = sum(dimension for _, dimension in shapes) - sampling.dimension
     return {
         **with_totals(shortcomings(tests)),
+        **told(numbers, tests, sense, sampling.n_samples),
         # Straight terms that leave nothing: any cloud in as many directions is such a sum, and only
         # independence tells.
         "straight terms": float(any(t.name == "sum" and t.value > 1 - 1e-6 for t in tests)),

@@ -45,6 +45,7 @@ def inputs_of(candidate: Candidate, agreement: Agreement = Agreement()) -> dict[
         min(factor.confidence.mean() for factor in factors),
         agreement,
         candidate.facts.sampling,
+        candidate.numbers,
     )
 
 
@@ -67,12 +68,13 @@ def evidence_of(
     """
     facts, noise = candidate.facts, candidate.facts.drawn.noise
     curve, several = _curve(candidate, factors), len(factors) > 1
-    right, parts = NOT_MEASURED, tuple[float, ...]()
+    right, unfinished, parts = NOT_MEASURED, NOT_MEASURED, tuple[float, ...]()
     if candidate.sense != "dynamics" and not candidate.kinds & UNRATED:
         if several:
             if np.isnan(candidate.probability):  # no other model was tried
                 candidate = with_probability(candidate)
             right, parts = candidate.probability, _of_each(candidate)
+            unfinished = candidate.true - right
             candidate = measured(candidate, {"rated"})
         else:
             right = _of_whole(candidate, curve)
@@ -84,7 +86,7 @@ def evidence_of(
     known, remark, warned = _data_known(candidate, factors, said)
     # The random problems had neither such noise nor such columns.
     if candidate.fails("reliability") or known.columns:
-        right, parts = NOT_MEASURED, ()
+        right, unfinished, parts = NOT_MEASURED, NOT_MEASURED, ()
     warp = None
     if isinstance(candidate.read, Separation) and said in ("separable", "partial"):
         warp = warp_of(candidate.read, candidate.factors, candidate.operator)
@@ -102,6 +104,7 @@ def evidence_of(
         curve=curve,
         probability=right,
         probabilities=parts,
+        unfinished=unfinished,
         costs=()
         if np.isnan(right) or not several
         else tuple(costs("right", candidate.inputs, right)),

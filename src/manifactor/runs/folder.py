@@ -151,7 +151,16 @@ def write_run(
 
 
 # What run.json has of the evidence as it is.
-SAID = ("verdict", "probability", "probabilities", "sense", "reason", "answer", "advice")
+SAID = (
+    "verdict",
+    "probability",
+    "probabilities",
+    "unfinished",
+    "sense",
+    "reason",
+    "answer",
+    "advice",
+)
 
 
 def _summary(fit: ManifoldFactorizer, record: dict) -> dict:

@@ -274,6 +274,16 @@ class FitOptions:
         "auto",
     )
 
+    candidate: int = option(
+        "return number K of all that was proposed, which run.json, the report and an unsure result "
+        "list; 0 is the likeliest",
+        0,
+        type=number(int, low=0),
+        metavar="K",
+        parameter="k",
+        of=(TABLE, PARTS, IMAGES, STACK, VOLUMES),
+    )
+
     dry_run: bool = _cost("print the expected memory, and exit", False)
     resume: bool = _cost(
         "continue an interrupted fit of --all-views, of a large table in parts, or of several "

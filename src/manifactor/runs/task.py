@@ -45,6 +45,7 @@ class FitPlan(NamedTuple):
     rows: np.ndarray  # the samples to fit, ascending; with moves, as many are drawn by the fit
     factorizer: ManifoldFactorizer  # not fitted yet
     choices: dict[str, Choice]
+    candidate: int = 0  # number of what is returned, in all that is proposed
 
 
 def plan_fit(samples: Opened, options: FitOptions) -> FitPlan:
@@ -53,7 +54,8 @@ def plan_fit(samples: Opened, options: FitOptions) -> FitPlan:
     parameters = {**options.parameters, "random_state": options.seed}
     suited, choices = samples.settings(len(rows), parameters)
     factorizer = ManifoldFactorizer(**{**parameters, **suited})
-    return FitPlan(rows, factorizer, {"samples fitted": how_many, **choices})
+    choices = {"samples fitted": how_many, **choices}
+    return FitPlan(rows, factorizer, choices, options.candidate)
 
 
 def _draw(samples: Opened, options: FitOptions) -> tuple[np.ndarray, Choice]:
@@ -80,6 +82,7 @@ def fit_input(
     if samples.columns is not None and samples.columns.image is not None:
         X = X.reshape(len(X), *samples.columns.image)
     fit.fit(X, noise=samples.noise, column_names=samples.labels, **moves)
+    fit = fit.choose(plan.candidate) if plan.candidate else fit
     everything = len(plan.rows) == len(samples.samples)
     return fit, fitted_places(fit) if everything else all_places(fit, samples.samples)
 

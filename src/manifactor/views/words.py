@@ -63,7 +63,7 @@ def describe(record: dict, fit: ManifoldFactorizer) -> dict[str, Section]:
     evidence, warnings = run_evidence(fit, record), _warnings(record)
     # Evidence speaks of parameters of the library; a report is for those who type options.
     explanation, *verdict = (
-        in_options(text, flags_of(FitOptions()))
+        in_options(text, flags_of(FitOptions())).replace("`choose(1)`", "--candidate 1")
         for text in (evidence.explanation, *evidence.sentences)
     )
     if warnings:
@@ -95,7 +95,7 @@ def describe(record: dict, fit: ManifoldFactorizer) -> dict[str, Section]:
 def _candidates_table(fit: ManifoldFactorizer) -> Table:
     """Return what was proposed beside the result, which is its first row."""
     rows = [
-        (str(k), percent(each.probability), each.model, each.shapes or each.why_not)
+        (str(k), percent(each.probability), each.model, each.shown)
         for k, each in enumerate(fit.candidates_)
     ]
     header = ("number", "right", "model", "factors")

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -54,6 +56,9 @@ def test_the_verdict_is_three_sentences_with_the_statistics_behind_them():
     assert what.startswith("Two factors were found, a circle and an interval, but ")
     assert what.endswith("the data vary in ways that the factors do not have.")
     assert " right in 70 % of " in sure
+    assert "unfinished" not in sure
+    coarse = replace(found, unfinished=0.25).sentences[1]
+    assert coarse.endswith("a factor missing or two in one, in 25 % more.")
     assert to_do == f"What to do: {ADVICE['completeness']}"
     text = found.explanation
     pieces = ["1 of 2 tests failed", "make up 50%", "predicts at most 15%", "no clear dependence"]

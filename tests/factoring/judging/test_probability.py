@@ -1,3 +1,5 @@
+from types import MappingProxyType
+
 import numpy as np
 import pytest
 
@@ -6,6 +8,7 @@ from manifactor.judging.probability import (
     MOST_OF_UNLIKE,
     Agreement,
     Sampling,
+    agreement,
     costs,
     is_unlike,
     of_several,
@@ -14,6 +17,7 @@ from manifactor.judging.probability import (
     trees_of,
 )
 from manifactor.judging.table import CRITERIA
+from manifactor.statistics import Measurement
 
 MANY = Sampling(2000, 2.0, 0.1, 3)
 # Of a product of two curves.
@@ -37,10 +41,42 @@ GOOD = {
 }
 
 
-def inputs(sampling=MANY, confidence=1.0, agreement=Agreement((0.99,)), **values):
+TOLD = {"noise": 0.02, "distance correlation": 0.0, "smallest factor": 0.7, "dependence": 0.5}
+
+
+def inputs(sampling=MANY, others=Agreement((0.99,)), numbers=MappingProxyType({}), **values):
     tests = [CRITERIA[name].judge(value) for name, value in (GOOD | values).items()]
+    numbers = {name: Measurement(value) for name, value in TOLD.items()} | dict(numbers)
     shapes = [("interval", 1), ("circle", 1)]
-    return of_several("geometry", "geometry", tests, shapes, confidence, agreement, sampling)
+    return of_several("geometry", "geometry", tests, shapes, 1.0, others, sampling, numbers)
+
+
+def test_results_with_more_and_with_fewer_factors_are_told_apart():
+    known = agreement(2, [(2, 0.5), (3, 0.9), (2, 0.8), (3, 0.4)]).inputs
+    assert known == pytest.approx(
+        {
+            "disagreement": 0.2,
+            "second disagreement": 0.5,
+            "disagreement with more": 0.1,
+            "other results": 4,
+        }
+    )
+    assert agreement(3, [(2, 0.7)]).inputs["disagreement with fewer"] == pytest.approx(0.3)
+
+
+def test_what_has_no_limit_is_an_input_as_it_is_or_as_the_shortcoming_of_another_sense():
+    limit = CRITERIA["crossing"].limit + CRITERIA["crossing"].slack / np.sqrt(MANY.n_samples)
+    numbers = {"noise": Measurement(0.3), "crossing": Measurement(2 * limit)}
+    # Of a test, and of a number that is none of a result's factors, nothing more is told.
+    known = inputs(numbers={**numbers, "certainty": Measurement(0.9)})
+    assert known["noise"] == 0.3
+    assert "told crossing" not in known
+    assert "certainty" not in known
+    test = CRITERIA["folds"].judge(0.0)
+    shapes = [("interval", 1), ("circle", 1)]
+    of_sum = of_several("sum", "sum", [test], shapes, 1.0, Agreement(), MANY, numbers)
+    assert of_sum["told crossing"] == pytest.approx(2)
+    assert of_sum["failed tests"] == 0
 
 
 @pytest.mark.parametrize("part", ["right", "true", "factor"])
@@ -69,9 +105,7 @@ def test_a_product_with_good_tests_is_sure_and_bad_ones_cost_it_that():
     bad = inputs(leakage=0.6, folds=0.3, filling=0.2)
     assert probability("right", bad) < 0.5
     # Other models that show other factors tell against it.
-    assert probability("right", inputs(agreement=Agreement((0.1,)))) < probability(
-        "right", inputs()
-    )
+    assert probability("right", inputs(others=Agreement((0.1,)))) < probability("right", inputs())
     leaking = inputs(leakage=0.6)
     (first, without), *_ = costs("right", leaking, probability("right", leaking))
     assert first == "leakage"

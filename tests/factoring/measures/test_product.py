@@ -9,6 +9,7 @@ from manifactor.judging.measures.places import place_samples
 from manifactor.judging.measures.product import (
     completeness,
     dependence,
+    distance_correlation,
     explained,
     leakage,
     least_explained_part,
@@ -36,6 +37,18 @@ def test_dependent_places_are_found_dependent_by_their_squares_or_by_their_ranks
         both = [t[:, None], places[:, None]]
         assert (dependence(both, by_ranks=False, rng=rng) < 0.01) == by_squares
         assert (dependence(both, rng=rng) < 0.01) == by_ranks
+
+
+def test_distance_correlation_is_0_without_dependence_and_1_of_the_same_at_any_number(rng):
+    for n in (200, 600):
+        t, u = rng.uniform(size=(2, n, 1))
+        assert abs(distance_correlation([t, u])) < 0.03
+        # Ranks of intervals: no monotone function of a coordinate changes anything.
+        assert distance_correlation([t, np.exp(3 * t)]) == pytest.approx(1)
+        # Neither predicts the mean of the other.
+        angle = 2 * np.pi * t
+        assert distance_correlation([np.cos(angle), np.sin(angle)]) > 0.03
+        assert distance_correlation([u, t, u + 0.2 * t]) > 0.7
 
 
 def test_leakage_says_which_factor_predicts_which():
@@ -70,6 +83,9 @@ def test_a_direction_that_no_factor_tells_is_measured_and_noise_is_not(rng):
     assert left_by(factors, flat).direction < 0.01
     assert left_by(factors, noisy).direction < 0.03
     assert left_by(factors, third).direction == pytest.approx(0.25, abs=0.05)
+    assert left_by(factors[:1], flat).smallest == 1
+    # A mean of 20 neighbours has a twentieth of the other factor's variance.
+    assert left_by(factors, np.c_[3 * a, b]).smallest == pytest.approx(1 / 3, abs=0.06)
     assert untold(None).direction == 0
     assert left_by(factors, flat[:20]).direction == 0
 

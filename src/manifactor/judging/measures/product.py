@@ -7,6 +7,7 @@ from itertools import combinations
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 from scipy.spatial import KDTree
+from scipy.spatial.distance import cdist
 from scipy.stats import rankdata
 from sklearn.decomposition import PCA
 
@@ -21,7 +22,7 @@ from manifactor.models.peeling.purity import impurity
 from manifactor.models.sums.independence import independent_parts, is_bell, principal_coordinates
 from manifactor.operators.geometry import batch_size
 from manifactor.operators.laplacian import Spectrum
-from manifactor.statistics import Measurement
+from manifactor.statistics import NOT_MEASURED, Measurement
 
 # Products are taken up to this ratio above the low spectrum, and the spectrum must reach as far: an
 # eigenfunction is a mixture of products a little above and below.
@@ -248,6 +249,27 @@ def _features(places: np.ndarray, by_ranks: bool) -> np.ndarray:
     return left[:, strength > 1e-3 * strength[0]]
 
 
+def distance_correlation(places: Sequence[np.ndarray]) -> float:
+    """Return the largest squared distance correlation between places on two factors.
+
+    Without the bias of few samples (Szekely and Rizzo, 2014): 0 on average where places are
+    independent, and 1 where they are the same. Unlike a p-value it does not grow with the samples.
+    """
+    few = statistics.random_rows(len(places[0]), 600)
+    centred = [_centred_distances(_even_places(place[few])) for place in places]
+    pairs = combinations(centred, 2)
+    return max(float(np.vdot(one, other)) for one, other in pairs)
+
+
+def _centred_distances(places: np.ndarray) -> np.ndarray:
+    """Distances without the mean of rows and columns, without bias, and of norm 1; (n, n)."""
+    distances, n = cdist(places, places), len(places)
+    rows = distances.sum(axis=1) / (n - 2)
+    centred = distances - rows - rows[:, None] + rows.sum() / (n - 1)
+    np.fill_diagonal(centred, 0.0)
+    return centred / np.linalg.norm(centred)
+
+
 # How much of the samples the factors explain.
 
 
@@ -302,16 +324,23 @@ def least_explained_part(
     return min(_mean_r2(places, parts)) if parts else 1.0
 
 
+# Directions without any noise, and samples of which it is not known, are so far above it.
+FAR_ABOVE = 100.0
+
+
 @dataclass(frozen=True)
 class Untold:
     """What samples of nearly the same place on every factor differ by."""
 
     direction: float  # size of a direction that no factor tells, in units of the smallest factor
-    above_noise: float  # size of the smallest factor along one direction, in units of the noise
+    # Size of each factor along one direction, in units of the noise
+    above: tuple[float, ...] = (FAR_ABOVE,)
+    smallest: float = NOT_MEASURED  # size of the smallest factor, in units of the largest
 
-
-# Directions without any noise, and samples of which it is not known, are so far above it.
-FAR_ABOVE = 100.0
+    @property
+    def above_noise(self) -> float:
+        """Size of the smallest factor along one direction, in units of the noise."""
+        return min(self.above)
 
 
 def untold(placed: PlacedSamples | None, dropped: float = 0.0) -> Untold:
@@ -327,7 +356,7 @@ def untold(placed: PlacedSamples | None, dropped: float = 0.0) -> Untold:
     few = 0 if placed is None else placed.joint.shape[1] + 8
     many = 3 * few
     if placed is None or placed.n_samples <= many:
-        return Untold(0.0, FAR_ABOVE)
+        return Untold(0.0)
     samples = placed.samples
     if samples.shape[1] > 30:
         samples = PCA(30, random_state=0).fit_transform(samples)
@@ -349,12 +378,13 @@ def untold(placed: PlacedSamples | None, dropped: float = 0.0) -> Untold:
     fits = placed.local_fits
     # Below a fourth of the length, a fit has failed.
     moves = np.median(np.diagonal(fits.metric, axis1=1, axis2=2), axis=0).clip(1 / 16)
-    along = min(
+    along = [
         float(place.var(axis=0).mean() * moves[rows].mean())
         for place, rows in zip(placed.places, fits.directions, strict=True)
-    )
-    above = float(np.sqrt(quotient(along, max(noise, dropped))))
-    return Untold(float(np.sqrt(quotient(left, min(sizes)))), min(above, FAR_ABOVE))
+    ]
+    above = np.minimum(np.sqrt(quotient(np.array(along), np.array(max(noise, dropped)))), FAR_ABOVE)
+    smallest = float(np.sqrt(quotient(min(sizes), max(sizes))))
+    return Untold(float(np.sqrt(quotient(left, min(sizes)))), tuple(above.tolist()), smallest)
 
 
 def _beyond_noise(places: np.ndarray, samples: np.ndarray) -> tuple[float, float]:

@@ -106,6 +106,13 @@ class Peeling:
     # left to propose one
     refused: "Peeling | None" = None
 
+    def chosen(self, numbers: Sequence[int]) -> "Peeling":
+        """Return the same of some of the blocks of all samples, in the order of the factors."""
+        whole, *halves = self.looks
+        ordered = sorted(whole.blocks, key=lambda block: float(whole.geometry.rayleigh(block)[0]))
+        some = tuple(ordered[number] for number in numbers)
+        return replace(self, looks=(replace(whole, blocks=some), *halves), refused=None)
+
 
 @dataclass(frozen=True)
 class Dimensions:

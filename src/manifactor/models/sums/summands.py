@@ -70,6 +70,13 @@ class Sum:
         """Smallest share of what the other terms leave that a term explains."""
         return min(term.explained for term in self.summands)
 
+    def chosen(self, numbers: Sequence[int]) -> "Sum":
+        """Return the same of some of the terms; the others are noise."""
+        some = tuple(self.summands[number] for number in numbers)
+        explained, kept = (sum(term.variance for term in of) for of in (self.summands, some))
+        left = 1 - (1 - self.left) * quotient(kept, explained)
+        return replace(self, summands=some, left=float(left), noise_left=True)
+
     @property
     def is_cloud(self) -> bool:
         """Whether so many terms are surfaces that they are noise."""
