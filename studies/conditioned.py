@@ -1,10 +1,9 @@
 """Samples under one condition each: noise, copies, levels, classes, and conformal maps.
 
-Every function draws a problem by its seed: the samples, and truths that are each right.
+Every function draws a problem by its seed: the samples, and truths that are each right, or copies.
 """
 
 from collections.abc import Sequence
-from functools import partial
 
 import numpy as np
 from numpy.random import RandomState
@@ -47,8 +46,7 @@ def copied(seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Draw a product of curves, and the same with rows that are copied up to eight times."""
     rng = RandomState(seed)
     X = sources.curves(Source(int(rng.randint(400, 1500)), rng)).X
-    rows = np.repeat(np.arange(len(X)), rng.randint(1, 9, size=len(X)))
-    return X, X[rng.permutation(rows)]
+    return X, np.repeat(X, rng.randint(1, 9, size=len(X)), axis=0)
 
 
 def levelled(seed: int, count: int) -> Samples:
@@ -108,7 +106,11 @@ def conformal(seed: int, dimension: int) -> Samples:
 
 # What is no product, by families of the mixture.
 NO_PRODUCTS = (
-    *map(partial(getattr, sources), ("bodies", "trees", "mixtures", "clusters", "real_tables")),
+    sources.bodies,
+    sources.trees,
+    sources.mixtures,
+    sources.clusters,
+    sources.real_tables,
     sources.of_group("irreducible"),
     sources.of_group("symmetric"),
 )

@@ -48,6 +48,7 @@ FALLING = {
     "largest shortcoming",
     "all shortcomings",
     "distance correlation",
+    "noise",
 }
 RISING = {"all factors", "curve"}
 

@@ -20,7 +20,7 @@ from studies.dynamics import LINE, RING, Kinds, encoded, folded, random_map
 
 # How moves are given, and the share of each.
 KINDS = {"times": 0.65, "pairs": 0.15, "bursts": 0.12, "metric": 0.08}
-# How latents move, where every step is known; the others are asked for moves from any place.
+# How latents move, in trajectories and pairs; bursts and metrics have moves at even places.
 WALKS = {"diffusing": 0.4, "wells": 0.2, "pulled": 0.12, "with inertia": 0.14, "jumping": 0.14}
 COUPLINGS = ("same noise", "drift", "speed", "triangle")
 VIEWS = {"linear": 0.15, "shear": 0.15, "warp": 0.4, "network": 0.3}
@@ -131,7 +131,7 @@ def _in_potential(
 
 
 def _with_inertia(kinds: Kinds, speeds: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
-    """Steps that remember the last ones, for 2 to 12 frames; circles may turn as they do."""
+    """Steps that remember the last ones, for 2 to 12 frames; circles may drift around."""
     count = len(kinds)
     keep = np.exp(-1 / rng.uniform(2, 12, size=count))
     turn = np.where(np.array(kinds) == RING, rng.choice([0.0, 0.01, 0.03], size=count), 0.0)
@@ -145,13 +145,13 @@ def _with_inertia(kinds: Kinds, speeds: np.ndarray, n: int, rng: np.random.Gener
 
 def _jumping(kinds: Kinds, speeds: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
     """Places that stay, and are drawn anew now and then, from two to four states."""
-    count, columns = len(kinds), []
+    columns = []
     for speed in speeds:
         states = int(rng.integers(2, 5))
         jumps = rng.random(n) < min(0.3, 1.5 * speed)
         state = rng.integers(states, size=n)[np.maximum.accumulate(np.arange(n) * jumps)]
         columns.append((state + 0.5 + 0.08 * rng.normal(size=n)) / states)
-    return np.column_stack(columns)[:, :count]
+    return np.column_stack(columns)
 
 
 WALKERS: dict[str, Callable[..., np.ndarray]] = {

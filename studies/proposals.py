@@ -28,11 +28,21 @@ from manifactor._support.files import write_bytes
 from manifactor._support.stages import Stages
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.estimators.reading import read_samples
-from manifactor.factorize import agreement_of, conclude, facts_of, is_sure, rated, search
+from manifactor.factorize import (
+    agreement_of,
+    as_one,
+    as_whole,
+    best_of,
+    conclude,
+    facts_of,
+    is_sure,
+    rated,
+    search,
+)
 from manifactor.factors.factor import Factor
 from manifactor.judging.candidate import Candidate, Facts, likeliest
 from manifactor.judging.table import CRITERIA
-from manifactor.kinds import MODELS, NOTHING, whole_factor
+from manifactor.kinds import MODELS, NOTHING
 from manifactor.operators.operator import DiffusionSettings
 from manifactor.samples import Samples
 from manifactor.settings import FactoringSettings
@@ -148,6 +158,7 @@ def _fit_moves(problem: moving.Moving, told: list[dict]) -> dict:
         "n_factors": len(embeddings),
         "answer": result.evidence.answer,
         "curve": result.evidence.curve,
+        "label": truths_of(result.drawn).label(embeddings).name,
         "label of told": truths_of(result.drawn).label(embeddings, only_told=True).name,
     }
 
@@ -219,7 +230,7 @@ def _fit(truths: Truths, found: dict, everything: list[tuple[Candidate, bool]]) 
         found["seconds of models"][name] = round(time.process_time() - begun, 2)
         if by_default:
             if candidates:
-                tried = rated([*tried, likeliest(candidates)], facts)
+                tried = rated([*tried, best_of(candidates, facts)], facts)
                 is_over = is_sure(tried[-1])
             spent += time.process_time() - begun
     begun = time.process_time()
@@ -236,13 +247,13 @@ def _fit(truths: Truths, found: dict, everything: list[tuple[Candidate, bool]]) 
         "curve": evidence.curve,
         "label": truths.label(embeddings).name,
         "label of told": truths.label(embeddings, only_told=True).name,
-        "whole": _of_whole(result.factors, facts, truths),
+        "whole": _of_whole(as_whole(as_one(tried, likeliest(tried)))[0], facts, truths),
     }
 
 
 def _of_whole(found: Sequence[Factor], facts: Facts, truths: Truths) -> dict:
     """What the samples are as one factor, and whether they are: a curve may be all of them."""
-    (whole,) = found if len(found) == 1 else whole_factor(facts.operator)[0]
+    (whole,) = found
     label, points = truths.label([whole.embedding]), facts.operator.points
     is_curve = whole.topology != "other" and points is not None
     return {
@@ -429,7 +440,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     known = read(options.output) if options.output.exists() else []
     write(options.output, known)
     missing = set(range(options.first, options.first + options.problems))
-    missing -= {each["seed"] for each in known}
+    missing -= {each["seed"] for each in known if bool(each.get("moving")) == options.moving}
     fresh: list[dict] = []
     work = moving_record if options.moving else record
     for each in records_of(sorted(missing), jobs=options.jobs, minutes=options.minutes, work=work):

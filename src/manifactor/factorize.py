@@ -187,8 +187,7 @@ def search(
             facts.passed_over[model.name] = first_sentence(error)
             continue
         if candidates:
-            alone = candidates if len(candidates) < 2 else rated(candidates, facts, alone=True)
-            tried = rated([*tried, likeliest(alone)], facts)
+            tried = rated([*tried, best_of(candidates, facts)], facts)
             if is_sure(tried[-1]):
                 break
         # Lines come first, and most samples lie on none.
@@ -210,6 +209,12 @@ def _error_of_nothing(facts: Facts, errors: Sequence[Exception]) -> NothingFound
         "columns that hardly change, and samples that differ by rounding only, or raise "
         "`n_neighbors`."
     )
+
+
+def best_of(candidates: Sequence[Candidate], facts: Facts) -> Candidate:
+    """Return the likeliest of what one model proposes."""
+    alone = candidates if len(candidates) < 2 else rated(candidates, facts, alone=True)
+    return likeliest(alone)
 
 
 def is_sure(candidate: Candidate) -> bool:
@@ -341,9 +346,7 @@ def _result(
     facts = best.facts
     factors, placer = best.factors, best.placer
     if not factors:
-        factors, placer = whole_factor(best.operator)
-        if factors[0].topology not in CURVES and best.curve is not None:
-            factors, placer = best.curve[:1], best.curve[1]
+        factors, placer = as_whole(best)
     shapes = [candidate.symmetries for candidate in tried if len(tried) > 1]
     alike = (each for each in shapes if each is not None and each.is_homogeneous)
     symmetries = next(alike, best.symmetries)
@@ -388,7 +391,7 @@ def _chosen(facts: Facts, tried: Sequence[Candidate]) -> tuple[Candidate, dict[s
         return best, dict(best.choices)
     why = "likeliest to be right"
     if not (best.is_likely or (facts.n_asked is not None and len(best.factors) > 1)):
-        best, why = _as_one(tried, best), "none is likely to be right"
+        best, why = as_one(tried, best), "none is likely to be right"
     if len(tried) == 1:
         return best, dict(best.choices)
     said = ", ".join(
@@ -398,17 +401,28 @@ def _chosen(facts: Facts, tried: Sequence[Candidate]) -> tuple[Candidate, dict[s
     return best, {**best.choices, "sense": Choice(best.sense, f"{why}: {said}")}
 
 
-def _as_one(tried: Sequence[Candidate], best: Candidate) -> Candidate:
+def as_whole(one: Candidate) -> tuple[tuple[Factor, ...], Any]:
+    """Return the data as one factor, and what places new samples on it: as a curve if they are."""
+    whole = whole_factor(one.operator)
+    if whole[0][0].topology in CURVES or one.as_curve is None:
+        return whole
+    return one.as_curve
+
+
+def as_one(tried: Sequence[Candidate], best: Candidate) -> Candidate:
     """Return one factor: as the geometry has found it, or in place of several unlikely ones."""
     ones = [each for each in tried if each.sense == "geometry" and not each.factors]
     division = likeliest_division(tried)
     one = replace(
         best, model="one factor", tests=best.failed, factors=(), raw=(), inner={}, warned=()
     )
-    one = replace(ones[-1] if ones else one, instead=division)
-    curves = (each for each in tried if each.curve is not None)
-    if one.curve is None and (other := next(curves, None)) is not None:
-        one = replace(one, operator=other.operator, curve=other.curve)
+    one = ones[-1] if ones else one
+    curves = (each for each in tried if each.as_curve is not None)
+    if one.as_curve is None and (other := next(curves, None)) is not None:
+        other = replace(other, model="one factor", factors=(), raw=(), inner={}, kinds=one.kinds)
+        other = replace(other, tests=one.tests, numbers=one.numbers)
+        one = one if as_whole(one)[0][0].topology in CURVES else other
+    one = replace(one, instead=division)
     return measured(one, {"unlikely"}) if division else one
 
 

@@ -111,40 +111,45 @@ def by_blocks(model: Model, operator: Operator, facts: Facts, tried: Earlier) ->
     start = Candidate(model.name, model.sense, operator, facts, strict=model.strict, rng=rng)
     start = replace(start, warned=() if operator is facts.operator else operator.warned)
     candidate = of_blocks(start, Peeled(peeling, dimensions))
+    # Factors that peeling has refused may be those of the candidate.
+    peeling, count = candidate.read.peeling, len(candidate.as_read)
     larger = _larger_than_noise(candidate)
-    count = len(candidate.as_read)
     if peeling.looks[0].blocks and (len(larger) == 1 or not count):
-        curve = _along_curve(candidate, peeling.chosen(larger or [0]).looks[0])
-        candidate = replace(candidate, curve=curve)
+        candidate = replace(candidate, as_curve=_along_curve(candidate, (larger or [0])[0]))
     yield candidate
     if 2 <= len(larger) < count:
         fewer = peeling.chosen(larger)
-        yield of_blocks(start, Peeled(fewer, dimensions_of(fewer, operator)))
+        with suppress(*NOTHING):
+            yield of_blocks(start, Peeled(fewer, dimensions_of(fewer, operator)))
 
 
 def _larger_than_noise(candidate: Candidate) -> list[int]:
     """Return the numbers of the factors that are no noise; of all if their number was asked for."""
     count = len(candidate.as_read)
-    # Moves do not depend on lengths, and those of noise are no larger than others.
+    # Sizes say nothing of moves.
     if candidate.facts.n_asked is not None or candidate.sense == "dynamics" or count < 2:
         return [*range(count)]
     return candidate.beyond_noise
 
 
-def _along_curve(candidate: Candidate, look: Look) -> tuple[Factor, ByFunctions] | None:
+def _along_curve(
+    candidate: Candidate, number: int
+) -> tuple[tuple[Factor, ...], ByFunctions] | None:
     """Return the factor of a block if it is a curve that leaves nothing but noise."""
-    operator, (block, *_) = candidate.operator, look.blocks
-    if operator.points is None or operator.metric is not None or operator.lagged:
+    operator, whole = candidate.operator, candidate.looks[0]
+    if operator.points is None or candidate.facts.is_moving:
         return None
+    (block,) = candidate.read.peeling.chosen([number]).looks[0].blocks
     blocks = [beside_constant(block)]
-    (factor,), readings = make_factors(operator.spectrum, blocks, geometry=look.geometry)
-    if factor.topology not in CURVES or not leaves_noise(factor.embedding, operator.points):
+    factors, readings = make_factors(operator.spectrum, blocks, geometry=whole.geometry)
+    places = factors[0].embedding
+    if factors[0].topology not in CURVES or not leaves_noise(places, operator.points):
         return None
-    alone = replace(candidate, factors=(factor,), raw=())
+    alone = replace(candidate, factors=factors, raw=())
     # Noise has no direction.
     if alone.untold.direction > CRITERIA["hidden direction"].limit:
         return None
-    return factor, ByFunctions(readings)
+    return factors, ByFunctions(readings)
 
 
 def by_waves(model: Model, operator: Operator, facts: Facts, tried: Earlier) -> Candidates:
@@ -353,18 +358,18 @@ def by_terms(model: Model, operator: Operator, facts: Facts, tried: Earlier) -> 
     total = replace(find(samples), noise=preparation.noise if preparation else 0.0)
     start = Candidate(model.name, model.sense, operator, facts, strict=model.strict, rng=rng)
 
-    def made(total: Sum, find: Callable[[np.ndarray], Sum] = find) -> tuple[Candidate, Candidate]:
-        whole = _of_sum(start, total, partial(agreement, total, samples, find, rng=rng))
-        return whole, _with_divided_terms(whole, most, rng)
-
-    whole, candidate = made(total)
+    whole = _of_sum(start, total, partial(agreement, total, samples, find, rng=rng))
+    candidate = _with_divided_terms(whole, most, rng)
     require_as_many(facts.n_asked, len(candidate.factors))
     yield candidate
     if 2 <= len(larger := _larger_than_noise(whole)) < len(whole.as_read):
-        yield made(total.chosen(larger), partial(find, max_factors=len(larger)))[1]
+        fewer, find = total.chosen(larger), partial(find, max_factors=len(larger))
+        with suppress(*NOTHING):
+            some = _of_sum(start, fewer, partial(agreement, fewer, samples, find, rng=rng))
+            yield _with_divided_terms(some, most, rng)
 
 
-def _of_sum(start: Candidate, total: Sum, agreement: Callable[[], float]) -> Candidate:
+def _of_sum(start: Candidate, total: Sum, of_halves: Callable[[], float]) -> Candidate:
     """Return the candidate of a sum, measured.
 
     Only factors that may be right are compared with those of half of the samples.
@@ -382,7 +387,7 @@ def _of_sum(start: Candidate, total: Sum, agreement: Callable[[], float]) -> Can
     if len(factors) > 1 and right and _may_be_right(candidate):
         agreed = NOT_MEASURED
         if candidate.n_distinct >= CRITERIA["samples"].limit and not total.is_cloud:
-            agreed = agreement()
+            agreed = of_halves()
         tests, candidate = candidate.tests, replace(candidate, halves=agreed, tests=())
         candidate = measured(candidate, {"halves"})
         candidate = replace(candidate, tests=(*candidate.tests, *tests))
@@ -463,7 +468,7 @@ def _part_of_term(points: np.ndarray, facts: Facts, most: int, rng: Generator) -
     model = replace(MODELS["geometry"], strict=True)
     for asked in (None, most):
         with suppress(*NOTHING):
-            (part,) = by_blocks(model, operator, replace(facts, n_asked=asked), ())
+            part = next(by_blocks(model, operator, replace(facts, n_asked=asked), ()))
             if len(part.factors) <= most:
                 right = all(CRITERIA[test.kind].coordinates == "right" for test in part.failed)
                 part = replace(part, warned=(*operator.warned, *part.warned))

@@ -229,7 +229,7 @@ def matched_r2(ones: Sequence[np.ndarray], others: Sequence[np.ndarray]) -> floa
 
 
 def nested_r2(ones: Sequence[np.ndarray], others: Sequence[np.ndarray]) -> float:
-    """Return the same of as many coordinates of the larger set as the smaller one has."""
+    """Return the same, of as many coordinates as the smaller set has; the others do not count."""
     r2 = mutual_r2(ones, others)
     return float(r2[linear_sum_assignment(-r2)].min())
 

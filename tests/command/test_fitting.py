@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 import zarr
 
-from manifactor import datasets, load
+from manifactor import datasets, factorize, load
 from manifactor._support.threads import cores
 from manifactor.runs.run import open_run
 
@@ -43,6 +43,26 @@ def test_a_run_is_replaced_only_when_told_and_the_same_seed_gives_the_same(again
     assert "note: deleting the checkpoints" in capsys.readouterr().err
     assert not (again / ".data-run.stages").exists()
     assert (again / "data-run" / "coordinates.csv").read_bytes() == before
+
+
+@pytest.mark.slow
+def test_another_candidate_is_returned_by_its_number(folder, capsys, monkeypatch):
+    X, _ = datasets.sample("vase", 700, random_state=0)
+    np.save(folder / "vase.npy", X)
+    # A sure result would end the search.
+    monkeypatch.setattr(factorize, "is_sure", lambda candidate: False)
+    assert manifactor("fit vase.npy --out usual") == 0
+    listed = record_of(folder / "usual")["candidates"]
+    k = next(k for k, each in enumerate(listed) if k and each["n_factors"] > 1)
+    assert manifactor(f"fit vase.npy --candidate {k} --out chosen") == 0
+    chosen = record_of(folder / "chosen")
+    assert len(chosen["factors"]) == listed[k]["n_factors"]
+    assert chosen["probability"] == pytest.approx(listed[k]["probability"])
+    # Unsure results are printed with the list.
+    unsure = chosen["verdict"] in ("partial", "none")
+    assert ("--candidate K" in capsys.readouterr().out.rpartition("Verdict:")[2]) == unsure
+    assert "whole number of at least 0" in refusal("fit vase.npy --candidate -1", folder, capsys)
+    assert "--candidate must be" in refusal("fit vase.npy --candidate 99", folder, capsys)
 
 
 def test_a_dry_run_says_what_it_costs_and_writes_nothing(data, folder, capsys):

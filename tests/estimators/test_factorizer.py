@@ -68,7 +68,7 @@ def test_columns_are_named_after_their_factor_and_every_choice_is_stored(torus):
 @pytest.mark.slow
 @pytest.mark.parametrize("scale", [1e-6, 1e6])
 def test_the_sides_of_a_rectangle_are_found_whatever_its_unit(rectangle, scale):
-    fit = ManifoldFactorizer(sense="geometry", random_state=0).fit(scale * rectangle[0][:800])
+    fit = ManifoldFactorizer(random_state=0).fit(scale * rectangle[0][:800])
     assert fit.verdict_ == "product"
     for column, side in zip(fit.coordinates().T, rectangle[1], strict=True):
         assert abs(np.corrcoef(column, side[:800, 0])[0, 1]) > 0.99

@@ -6,7 +6,7 @@ import pytest
 from studies import proposals
 from studies.conditions import Conditions
 from studies.mixture import Problem
-from studies.proposals import read, record, table, write
+from studies.proposals import moving_record, read, record, table, write
 
 
 @pytest.fixture
@@ -32,6 +32,17 @@ def test_a_record_holds_what_was_proposed_and_whether_it_is_right(rectangle):
     assert np.shape(found["agreement"]) == (len(found["candidates"]),) * 2
     assert {each["model"] for each in found["candidates"]} >= {"geometry", "sum", "separable"}
     assert "| curves | 1 |" in table([found])
+
+
+@pytest.mark.nightly
+def test_a_record_of_samples_that_move_has_their_candidates():
+    found = json.loads(json.dumps(moving_record(4)))
+    assert found["errors"] == []
+    assert (found["verdict"], found["label of told"]) == ("product", "right")
+    (first, *_) = found["candidates"]
+    assert first["sense"] == "dynamics"
+    assert first["label"] == "right"
+    assert first["n_distinct"] > 1000
 
 
 def test_a_problem_that_takes_too_long_is_recorded_as_an_error(rectangle):

@@ -182,8 +182,9 @@ def test_bars_end_beyond_their_limit_exactly_where_tests_do(annulus_run, annulus
         return float(re.findall(r'width="([^"]*)"', parts.bar(test))[1])
 
     tests = describe(open_run(annulus_run).record, annulus)["evidence"].tables[0].tests
-    assert {test.passed for test in tests} == {True}
-    assert all(width(test) >= 50 if test.at_least else width(test) <= 50 for test in tests)
+    assert len(tests) > 9
+    for test in tests:
+        assert (width(test) >= 50 if test.at_least else width(test) <= 50) == test.passed
     views = CRITERIA["views"]  # at most
     for value, share in ((views.limit / 2, 25), (9 * views.limit, 100), (np.nan, 0), (-1, 0)):
         assert width(views.judge(value, dependent="")) == share
@@ -225,7 +226,11 @@ def test_report_explorer_and_notebook_show_how_probable_a_result_is(torus_run, t
 def test_coordinates_that_separate_are_no_product_and_their_lengths_are_shown(
     annulus_run, annulus, undrawn
 ):
-    text = report_page(open_run(annulus_run), annulus)
+    # As many tests are passed as a larger number of samples would pass.
+    sure = tuple(test for test in annulus.evidence_.tests if test.passed)
+    evidence, fit = replace(annulus.evidence_, tests=sure, probability=0.95), copy(annulus)
+    fit.factorization_ = replace(annulus.factorization_, evidence=evidence)
+    text = report_page(open_run(annulus_run), fit)
     assert "they are not quite independent" in text
     assert "Two independent" not in text
     section = text.partition('id="separation"')[2].partition("</section>")[0]

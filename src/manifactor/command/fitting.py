@@ -113,6 +113,7 @@ def _fit_one(task: Task, out: Path) -> None:
     work = partial(task.fit, given, out, overwrite=options.overwrite)
     estimator, record = with_checkpoints([task], out, work)
     show_result(estimator, record, out, "sample")
+    show_candidates(estimator)
 
 
 def require_outside(inputs: Sequence[str | Path | None], out: Path) -> None:
@@ -160,14 +161,19 @@ def _note_constant_columns(given: Input) -> None:
 def show_result(estimator: ManifoldFactorizer, record: dict, out: Path, what: str) -> None:
     """Print what was found, and where the coordinates and the details are."""
     show(f"{found_text(record, estimator)}\n")
-    several = [each for each in estimator.candidates_ if each.n_factors > 1]
-    if several and estimator.verdict_ in ("partial", "none"):
-        show(f"All that was proposed; --candidate K returns number K:\n{estimator.candidates_}\n")
     name = "coordinates/part-*.parquet" if "parts" in record else "coordinates.csv"
     torus = " It has both angles on the torus, factor1_angle1 and factor1_angle2, in degrees."
     known = "" if torus_angles(estimator) is None else torus
     show(f"Coordinates of every {what}: {out / name}.{known}")
     show(f"For the details, run: {shell_line('manifactor', 'report', out)}")
+
+
+def show_candidates(estimator: ManifoldFactorizer) -> None:
+    """Print what else was proposed, where the result is not sure."""
+    others = any(each.n_factors > 1 for each in estimator.candidates_[1:])
+    can_choose = estimator.factorization_.take is not None
+    if others and can_choose and estimator.verdict_ not in ("product", "separable"):
+        show(f"\nAll that was proposed; --candidate K returns number K:\n{estimator.candidates_}")
 
 
 # What a fit will cost, printed before it starts.

@@ -13,6 +13,7 @@ from numpy.random import Generator
 from manifactor._support.errors import Warned
 from manifactor._support.parameters import Choice
 from manifactor._support.threads import map_threads
+from manifactor._support.values import quotient
 from manifactor.factors.factor import Factor, Reading
 from manifactor.factors.placing import place_blocks
 from manifactor.judging.evidence import VERDICTS, verdict_of
@@ -46,10 +47,10 @@ class Peeled:
     dimensions: Dimensions  # of the data and of the blocks
 
 
-# Factors are clearly larger than noise from so many times its size on: at true coordinates, with
-# noise of .45 of the smallest factor, they have 1.7 and more; noise that is taken for a factor has
-# 1 to 1.3, and 1.5 where it grows by column.
-CLEAR = 1.5
+# Factors may be noise up to so many times the size of the noise that no factor tells: noise that is
+# taken for a factor has 1 to 1.3 times that, and 2 to 3 where it grows by column. At true
+# coordinates, with noise of .45 of the smallest factor, there are 1.7 and more.
+MAY_BE_NOISE = 3.0
 
 
 # Models that have random numbers of their own, in the order in which these are spawned.
@@ -187,8 +188,8 @@ class Candidate(Tested):
     inner: Mapping[int, "Candidate"] = field(default_factory=dict)  # terms that are divided
     choices: Mapping[str, Choice] = field(default_factory=dict)
     warned: tuple[Warned, ...] = ()
-    # The only factor that is larger than noise, and what new samples are placed on it by
-    curve: tuple[Factor, Any] | None = None
+    # The curve beside which all else is noise, if there is one, and what places samples on it
+    as_curve: tuple[tuple[Factor, ...], Any] | None = None
     alike: Symmetries | None = None  # of a shape that looks the same everywhere, by other models
     # Of one factor, the likeliest division into several, and the tests of models that show one
     instead: "Candidate | None" = None
@@ -243,9 +244,18 @@ class Candidate(Tested):
 
     @property
     def beyond_noise(self) -> list[int]:
-        """Numbers of the factors that are clearly larger than noise, as far as that is known."""
-        noise = {f for f, above in enumerate(self.untold.above) if above < CLEAR}
-        return [f for f in range(len(self.as_read)) if f not in noise]
+        """Numbers of the factors above the widest gap of sizes below which all may be noise.
+
+        All of them where none may be, or where the size of noise is not known.
+        """
+        above = np.array(self.untold.above)
+        order = np.argsort(-above, kind="stable")
+        following = above[order][1:]
+        may_be = following < MAY_BE_NOISE
+        if len(above) != len(self.as_read) or not may_be.any():
+            return [*range(len(self.as_read))]
+        ratio = np.where(may_be, quotient(above[order][:-1], following), 0.0)
+        return sorted(order[: int(ratio.argmax()) + 1].tolist())
 
     @cached_property
     def own_leakage(self) -> np.ndarray:

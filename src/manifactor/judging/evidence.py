@@ -162,7 +162,7 @@ class Evidence(Tested):
     probabilities : tuple of float
         The same for each factor by itself.
     unfinished : float
-        How often they were true, but not finished: a factor was missing, or two were one.
+        How often such results were true, but not finished: a factor missing, or two in one.
     costs : tuple of (str, float)
         The tests that cost the result most, and how probable it would be without each of them.
     shapes : tuple of str

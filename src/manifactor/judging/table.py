@@ -627,7 +627,7 @@ MEASURES: tuple[Measure, ...] = (
         nan,
         "size of the noise in directions that no factor tells, in units of the smallest factor",
         "",
-        of=lambda c, f: 1 / max(c.untold.above_noise, 1e-3),
+        of=lambda c, f: 1 / max(c.untold.above_noise, 1e-3) if c.untold.above else None,
         models=SAMPLED,
     ),
     Measure(

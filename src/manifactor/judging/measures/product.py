@@ -258,7 +258,7 @@ def distance_correlation(places: Sequence[np.ndarray]) -> float:
     few = statistics.random_rows(len(places[0]), 600)
     centred = [_centred_distances(_even_places(place[few])) for place in places]
     pairs = combinations(centred, 2)
-    return max(float(np.vdot(one, other)) for one, other in pairs)
+    return max((float(np.vdot(one, other)) for one, other in pairs), default=NOT_MEASURED)
 
 
 def _centred_distances(places: np.ndarray) -> np.ndarray:
@@ -267,7 +267,7 @@ def _centred_distances(places: np.ndarray) -> np.ndarray:
     rows = distances.sum(axis=1) / (n - 2)
     centred = distances - rows - rows[:, None] + rows.sum() / (n - 1)
     np.fill_diagonal(centred, 0.0)
-    return centred / np.linalg.norm(centred)
+    return quotient(centred, np.linalg.norm(centred))
 
 
 # How much of the samples the factors explain.
@@ -333,14 +333,14 @@ class Untold:
     """What samples of nearly the same place on every factor differ by."""
 
     direction: float  # size of a direction that no factor tells, in units of the smallest factor
-    # Size of each factor along one direction, in units of the noise
-    above: tuple[float, ...] = (FAR_ABOVE,)
+    # Size of each factor along one direction, in units of the noise; () if that is not known
+    above: tuple[float, ...] = ()
     smallest: float = NOT_MEASURED  # size of the smallest factor, in units of the largest
 
     @property
     def above_noise(self) -> float:
         """Size of the smallest factor along one direction, in units of the noise."""
-        return min(self.above)
+        return min(self.above, default=FAR_ABOVE)
 
 
 def untold(placed: PlacedSamples | None, dropped: float = 0.0) -> Untold:

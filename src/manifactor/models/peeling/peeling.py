@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
+from scipy.optimize import linear_sum_assignment
 from scipy.sparse.csgraph import connected_components
 
 from manifactor._support.threads import map_threads
@@ -110,8 +111,9 @@ class Peeling:
         """Return the same of some of the blocks of all samples, in the order of the factors."""
         whole, *halves = self.looks
         ordered = sorted(whole.blocks, key=lambda block: float(whole.geometry.rayleigh(block)[0]))
-        some = tuple(ordered[number] for number in numbers)
-        return replace(self, looks=(replace(whole, blocks=some), *halves), refused=None)
+        some = replace(whole, blocks=tuple(ordered[number] for number in numbers))
+        looks = (some, *(_alike(some, half) for half in halves))
+        return replace(self, looks=looks, product_share=product_share(some.geometry, some.blocks))
 
 
 @dataclass(frozen=True)
@@ -163,6 +165,17 @@ def peel(looks: Sequence[Look], *, at_least: int = 1, rng: np.random.Generator) 
     # A merged block beside which no factor was found is all of the data: then the merging did not
     # help, and the result is the one without.
     return before_merging if before_merging and _count(found) == 1 else found
+
+
+def _alike(whole: Look, half: Look) -> Look:
+    """Return a half with those of its blocks that show the functions of all samples best."""
+    known = whole.geometry.spectrum.functions[half.part, 1:]
+    own = half.geometry.spectrum.functions[:, 1:]
+    bases = [np.linalg.qr(own @ block[:, :8])[0] for block in half.blocks]
+    lowest = [known @ block[:, 0] for block in whole.blocks]
+    shares = [[((basis.T @ f) ** 2).sum() / (f @ f) for basis in bases] for f in lowest]
+    _, chosen = linear_sum_assignment(shares, maximize=True)
+    return replace(half, blocks=tuple(half.blocks[number] for number in chosen))
 
 
 def _count(found: Peeling) -> int:
