@@ -2,7 +2,8 @@
 
 ``python -m studies.judgement --records studies/problems.jsonl.xz`` reads what `studies.proposals`
 has written and makes boosted trees, whose arrays are `judge.npz` of `manifactor.judging`, and a
-report on problems of families that the trees were not learnt from.
+report on problems of families that the trees were not learnt from. Records of moving samples give
+a part "dynamics", which is checked, and not used by the package yet.
 """
 
 import io

@@ -16,7 +16,7 @@ from functools import cached_property
 import numpy as np
 
 from manifactor.datasets.products import Truth
-from manifactor.statistics import distinct_rows, predictability, random_rows
+from manifactor.statistics import blurred, distinct_rows, predictability, random_rows
 
 # Least share of the ceiling that a factor has to tell, and most that it may tell of other truths,
 # beyond what truths share.
@@ -89,7 +89,7 @@ class Truths:
 
         With `only_told`, truths that noise hides need not be found, but may be.
         """
-        places = [factor[self.rows] for factor in factors]
+        places = [blurred(factor[self.rows]) for factor in factors]
         labels = [
             self._label(places, number, fewer)
             for number in range(len(self.alternatives))

@@ -248,6 +248,15 @@ def of_unit_spread(places: np.ndarray) -> np.ndarray:
     return places / (np.sqrt(places.var(axis=0).sum()) or 1.0)
 
 
+def blurred(places: np.ndarray) -> np.ndarray:
+    """Return places, (n, d), moved at random by up to a two-hundredth of their range.
+
+    Samples of a factor with few levels share a place; what their places differ by is an error.
+    """
+    noise = np.random.default_rng(0).uniform(-1, 1, size=places.shape)
+    return places + noise * np.ptp(places, axis=0).max(initial=0.0) / 200
+
+
 def leaves_noise(places: np.ndarray, samples: np.ndarray) -> bool:
     """Return whether what places leave of the samples has no edge and no hole.
 

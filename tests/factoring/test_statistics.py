@@ -3,6 +3,7 @@ import pytest
 from sklearn.neighbors import NearestNeighbors
 
 from manifactor.statistics import (
+    blurred,
     distinct_rows,
     has_edge,
     leaves_noise,
@@ -137,3 +138,11 @@ def test_copies_of_rows_are_told_by_the_first_of_them(rng, columns):
     assert len(rows) == len(np.unique(X, axis=0))
     np.testing.assert_array_equal(copy_of[rows], np.arange(len(rows)))
     assert (rows[copy_of] <= np.arange(len(X))).all()
+
+
+def test_errors_of_places_on_a_level_tell_nothing_of_another_factor(rng):
+    level, other = rng.integers(10, size=1000) / 10, rng.uniform(size=1000)
+    place = (level + 1e-4 * other)[:, None]
+    assert predictability(place, other[:, None])[0] > 0.9
+    assert predictability(blurred(place), other[:, None])[0] < 0.1
+    assert predictability(blurred(place), level[:, None])[0] > 0.99

@@ -226,7 +226,7 @@ def test_report_explorer_and_notebook_show_how_probable_a_result_is(torus_run, t
 def test_coordinates_that_separate_are_no_product_and_their_lengths_are_shown(
     annulus_run, annulus, undrawn
 ):
-    # As many tests are passed as a larger number of samples would pass.
+    # Failed tests are left out, to show the words of a sure result.
     sure = tuple(test for test in annulus.evidence_.tests if test.passed)
     evidence, fit = replace(annulus.evidence_, tests=sure, probability=0.95), copy(annulus)
     fit.factorization_ = replace(annulus.factorization_, evidence=evidence)

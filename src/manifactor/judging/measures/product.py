@@ -163,7 +163,7 @@ def undivided(splits: Sequence[Split]) -> Measurement:
 def leakage(places: Sequence[np.ndarray]) -> np.ndarray:
     """Return the R^2 with which places, (n, c), predict others, (n_factors, n_factors)."""
     out = np.full((len(places), len(places)), np.nan)
-    for i, source in enumerate(places):
+    for i, source in enumerate(map(statistics.blurred, places)):
         others = [j for j in range(len(places)) if j != i]
         out[i, others] = _mean_r2(source, [places[j] for j in others])
     return out
