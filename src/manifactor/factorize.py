@@ -402,11 +402,11 @@ def _chosen(facts: Facts, tried: Sequence[Candidate]) -> tuple[Candidate, dict[s
 
 
 def as_whole(one: Candidate) -> tuple[tuple[Factor, ...], Any]:
-    """Return the data as one factor, and what places new samples on it: as a curve if they are."""
+    """Return the data as one factor, a circle if they are one, and what places samples on it."""
     whole = whole_factor(one.operator)
-    if whole[0][0].topology in CURVES or one.as_curve is None:
+    if whole[0][0].topology in CURVES or one.as_circle is None:
         return whole
-    return one.as_curve
+    return one.as_circle
 
 
 def as_one(tried: Sequence[Candidate], best: Candidate) -> Candidate:
@@ -417,8 +417,8 @@ def as_one(tried: Sequence[Candidate], best: Candidate) -> Candidate:
         best, model="one factor", tests=best.failed, factors=(), raw=(), inner={}, warned=()
     )
     one = ones[-1] if ones else one
-    curves = (each for each in tried if each.as_curve is not None)
-    if one.as_curve is None and (other := next(curves, None)) is not None:
+    curves = (each for each in tried if each.as_circle is not None)
+    if one.as_circle is None and (other := next(curves, None)) is not None:
         other = replace(other, model="one factor", factors=(), raw=(), inner={}, kinds=one.kinds)
         other = replace(other, tests=one.tests, numbers=one.numbers)
         one = one if as_whole(one)[0][0].topology in CURVES else other

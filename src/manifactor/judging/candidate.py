@@ -188,8 +188,8 @@ class Candidate(Tested):
     inner: Mapping[int, "Candidate"] = field(default_factory=dict)  # terms that are divided
     choices: Mapping[str, Choice] = field(default_factory=dict)
     warned: tuple[Warned, ...] = ()
-    # The curve beside which all else is noise, if there is one, and what places samples on it
-    as_curve: tuple[tuple[Factor, ...], Any] | None = None
+    # The circle beside which all else is noise, if there is one, and what places samples on it
+    as_circle: tuple[tuple[Factor, ...], Any] | None = None
     alike: Symmetries | None = None  # of a shape that looks the same everywhere, by other models
     # Of one factor, the likeliest division into several, and the tests of models that show one
     instead: "Candidate | None" = None
